@@ -18,9 +18,9 @@ from everytick.declarative.errors import (
     TaskTryDeserializeError,
     UnexpectedError,
 )
+from everytick.declarative.events import DeclarativeEvent
 from everytick.declarative.scheduler import DeclarativeScheduler
 from everytick.declarative.states import TaskState, state_document, task_states, write_state_document
-from everytick.declarative.telling import DeclarativeEvent
 from everytick.errors import (
     CronCalculationError,
     CronExpressionInvalidError,

@@ -1,4 +1,4 @@
-"""Callbacks: what the jobs of a declarative scheduler do, found by job id in this process and nowhere else."""
+"""Callbacks: the bodies of a declarative scheduler's jobs, by job id. They exist in this process only."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from everytick.runners.function import FunctionBody
 
 
 class CallbackBody(FunctionBody):
-    """Awaits a callback; whatever it raises is a failure that is tried again after its registration's delay.
+    """Awaits a callback. Any exception is a failure, which is retried after the registration's delay.
 
     The delay comes from what is registered now and not from the definition an occurrence began
     under: what an earlier instance left waiting goes on as the newest registration says (S2-059).
@@ -28,7 +28,7 @@ class CallbackBody(FunctionBody):
         self._call, self.wants_previous = self._awaited, False
 
     async def run(self, context: Context) -> Outcome:
-        """Await the callback, not before the scheduler runs (S2-026); what it returns is not looked at."""
+        """Await the callback, not before the scheduler runs (S2-026). Its result is ignored."""
         if not self._gate.is_set():
             await self._gate.wait()
         task = asyncio.current_task()
@@ -46,7 +46,7 @@ class CallbackBody(FunctionBody):
 
 
 class Callbacks:
-    """What this instance can run: the tasks that were registered with it, by the ids of their jobs."""
+    """The bodies of the tasks that were registered with this instance, by the ids of their jobs."""
 
     def __init__(self, registrations: Mapping[str, Registration]) -> None:
         self._registrations = registrations
@@ -56,11 +56,11 @@ class Callbacks:
         self._running: set[object] = set()
 
     def is_running_here(self) -> bool:
-        """Whether whoever asks is one of the callbacks."""
+        """Whether the calling code runs in one of the callbacks."""
         return asyncio.current_task() in self._running
 
     def bodies(self, job: Job) -> tuple[Body, ...] | None:
-        """Return what the one task of the job does; None for one that is not registered here."""
+        """Return the body of the job's one task. None for a task that is not registered here."""
         made = self._bodies.get(job.id)
         if made is None:
             registration = self._registrations.get(job.id)
@@ -72,11 +72,11 @@ class Callbacks:
         return made
 
     def why(self, job: Job) -> str:
-        """Say why the job cannot run here."""
+        """Return why the job cannot run here."""
         return "no task of this name is registered with this scheduler"
 
     def forget(self, occurrence_id: str) -> None:
-        """Nothing was kept for it."""
+        """Return: there are no files to remove."""
 
     def close(self) -> None:
-        """Return: nothing was kept ready."""
+        """Return: there are no threads or processes to end."""

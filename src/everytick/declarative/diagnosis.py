@@ -1,4 +1,4 @@
-"""Diagnosis: which task's rows the store cannot read, told as an error of the taxonomy (S2-053, S2-057).
+"""Diagnosis: finds the task whose rows the store cannot read, and names the error (S2-053, S2-057).
 
 Timestamps are persisted fields of a task too. A store that meets one that cannot be, or a row
 that is missing, fails in whatever way its code does; here that failure finds its task.
@@ -17,7 +17,7 @@ _AT_ONCE = 500
 
 
 async def unreadable(store: AnyStore, scheduler: str, tasks: Collection[str]) -> TaskTryDeserializeError | None:
-    """Return what is wrong with the rows of the first task that cannot be read; None if all of them can."""
+    """Return the error of the first task whose rows cannot be read. None if all can."""
     for batch in _batches(list(tasks), _AT_ONCE):
         if await _trouble(store, scheduler, batch) is None:
             continue
@@ -29,7 +29,7 @@ async def unreadable(store: AnyStore, scheduler: str, tasks: Collection[str]) ->
 
 
 async def _trouble(store: AnyStore, scheduler: str, tasks: Sequence[str]) -> Exception | None:
-    """Read everything that the store keeps of these; return what goes wrong with that."""
+    """Read all rows of these jobs. Return the error, None if there is none."""
     ids = [job_id(job_name(scheduler, task)) for task in tasks]
     try:
         found = await store.get(ids)

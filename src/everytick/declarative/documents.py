@@ -1,4 +1,4 @@
-"""State documents: what a task was registered with, as one versioned JSON value on its job (S2-050…054, S2-060).
+"""State documents: the registration of a task, as one versioned JSON value on its job (S2-050…054, S2-060).
 
 The document is part of the job's definition, so it can neither be lost nor be older than the
 rest of it. When a task ran and how that ended is not repeated here: the core's own records say
@@ -25,7 +25,7 @@ from everytick.schedules.cron import cron
 
 VERSION = 1
 PREFIX = "declarative: "
-"""What the target of a task begins with that is run by a declarative scheduler; the document follows."""
+"""The target of a declarative scheduler's task begins with this; the document follows."""
 
 _NUMBER, _STRING = "number", "string"
 _FIELDS = {
@@ -39,7 +39,7 @@ _FIELDS = {
 
 @value
 class TaskDocument:
-    """What a task was registered with, and by which instance of the scheduler that was written."""
+    """The registration of a task, and the instance of the scheduler that wrote it."""
 
     name: str
     cron_expression: str
@@ -47,7 +47,7 @@ class TaskDocument:
     scheduler_identifier: str
 
     def says_the_same(self, registration: Registration) -> bool:
-        """Whether the registration is identical: name, expression as text, and delay, to the letter."""
+        """Whether the registration is identical: the same name, expression text and delay."""
         return (self.name, self.cron_expression, self.retry_delay) == (
             registration.name,
             registration.cron_expression,
@@ -56,7 +56,7 @@ class TaskDocument:
 
 
 def document_of(registration: Registration, identifier: str) -> TaskDocument:
-    """Return the document that an instance writes for what is registered with it."""
+    """Return the document that an instance writes for a registration."""
     return TaskDocument(registration.name, registration.cron_expression, registration.retry_delay, identifier)
 
 
@@ -74,7 +74,7 @@ def written(document: TaskDocument) -> str:
 
 
 def target_of(data: object) -> str:
-    """Return the target that holds this JSON value, whatever it says."""
+    """Return the target with this JSON value, unchecked."""
     return PREFIX + json.dumps(data, separators=(",", ":"))
 
 
@@ -91,7 +91,7 @@ def data_of(job: Job) -> object:
 
 
 def read_document(data: object, is_name: Callable[[str], bool]) -> TaskDocument:
-    """Return the document; what is wrong with it, also that it names another task, is raised under its own name."""
+    """Return the document. Raise the specification's error for a wrong one, also if it names another task."""
     if not isinstance(data, Mapping):
         raise TaskInvalidStructureError(data)
     for field, kind in _FIELDS.items():
@@ -113,7 +113,7 @@ def read_document(data: object, is_name: Callable[[str], bool]) -> TaskDocument:
 
 
 def document_on(job: Job, task: str, is_name: Callable[[str], bool]) -> TaskDocument:
-    """Return the document on the job of a task; what is wrong with it names the task."""
+    """Return the document on the job of a task. The error of a wrong one names the task."""
     try:
         return read_document(data_of(job), is_name)
     except TaskTryDeserializeError as error:
@@ -138,7 +138,7 @@ def kind_of(data: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _expression(text: str) -> str:
-    """Return the text if it is an expression; many tasks share one, so it is read once."""
+    """Return the text if it is an expression. Many tasks share one, so the result is cached."""
     try:
         cron(text, dialect="posix")
     except InvalidSchedule as error:

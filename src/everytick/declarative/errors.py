@@ -29,7 +29,7 @@ from everytick.errors import DeclarativeError, shown
 
 
 class _Specified(DeclarativeError):
-    """An error whose arguments are its details, in the order of `keys`; its message is `text` filled with them."""
+    """An error whose arguments are its details, in the order of `keys`. Its message is `text` with the details."""
 
     keys: ClassVar[tuple[str, ...]] = ()
     text: ClassVar[str] = ""
@@ -46,12 +46,12 @@ class _Specified(DeclarativeError):
 
     @property
     def details(self) -> Mapping[str, object]:
-        """What the specification says is told with the error, as data."""
+        """The details of the error, by the keys of the specification."""
         return dict(zip(self.keys, self._given, strict=True))
 
 
 class RegistrationsNotArrayError(_Specified):
-    """What was given to initialize() is no list."""
+    """The argument of initialize() is no list."""
 
     code = "registrations_not_array"
     text = "Registrations must be an array"
@@ -66,7 +66,7 @@ class RegistrationShapeError(_Specified):
 
 
 class InvalidRegistrationError(_Specified):
-    """A registration has the right shape, and a part that cannot be used."""
+    """A registration has the right shape and an invalid part."""
 
     code = "invalid_registration"
     keys = ("field", "value", "reason")
@@ -74,7 +74,7 @@ class InvalidRegistrationError(_Specified):
 
 
 class ScheduleDuplicateTaskError(_Specified):
-    """Two registrations have one name."""
+    """Two registrations have the same name."""
 
     code = "schedule_duplicate_task"
     keys = ("taskName",)
@@ -82,7 +82,7 @@ class ScheduleDuplicateTaskError(_Specified):
 
 
 class NegativeRetryDelayError(_Specified):
-    """A retry cannot come before the failure."""
+    """A retry delay is negative."""
 
     code = "negative_retry_delay"
     keys = ("retryDelayMs",)
@@ -98,7 +98,7 @@ class SchedulerAlreadyActiveError(_Specified):
 
 
 class TaskTryDeserializeError(_Specified):
-    """What the store holds of a task cannot be read; everything else in it is as it was.
+    """The stored state of a task cannot be read. The rest of the store is unchanged.
 
     The specification lays the message down; `details["taskName"]` and a note say which task it is.
     """
@@ -106,14 +106,14 @@ class TaskTryDeserializeError(_Specified):
     task: str | None = None
 
     def about(self, task: str) -> Self:
-        """Say whose state it is."""
+        """Name the task whose state it is."""
         self.task = task
         self.add_note(f"in the persisted state of task '{shown(task, 300)}'")
         return self
 
     @property
     def details(self) -> Mapping[str, object]:
-        """What the specification says is told with the error, and the task if it is known."""
+        """The details of the error, by the keys of the specification, and the task if it is known."""
         told = super().details
         return told if self.task is None else {**told, "taskName": self.task}
 
@@ -126,7 +126,7 @@ class TaskTryDeserializeError(_Specified):
 
 
 class TaskMissingFieldError(TaskTryDeserializeError):
-    """A field that every state document has is not there."""
+    """A required field of a state document is missing."""
 
     code = "task_missing_field"
     keys = ("field",)
@@ -134,7 +134,7 @@ class TaskMissingFieldError(TaskTryDeserializeError):
 
 
 class TaskInvalidTypeError(TaskTryDeserializeError):
-    """A field holds another kind of value than it must."""
+    """A field has a value of the wrong type."""
 
     code = "task_invalid_type"
     keys = ("field", "value", "expectedType", "actualType")
@@ -142,7 +142,7 @@ class TaskInvalidTypeError(TaskTryDeserializeError):
 
 
 class TaskInvalidValueError(TaskTryDeserializeError):
-    """A field holds a value that cannot be."""
+    """A field has an impossible value."""
 
     code = "task_invalid_value"
     keys = ("field", "value", "reason")
@@ -150,7 +150,7 @@ class TaskInvalidValueError(TaskTryDeserializeError):
 
 
 class TaskInvalidStructureError(TaskTryDeserializeError):
-    """What stands in the place of a state document is none at all."""
+    """The stored value is no state document."""
 
     code = "task_invalid_structure"
     keys = ("value",)
@@ -158,7 +158,7 @@ class TaskInvalidStructureError(TaskTryDeserializeError):
 
 
 class UnexpectedError(_Specified):
-    """Something went wrong that the specification has no name for; `details` holds its cause."""
+    """An error that the specification has no name for. `details` has its cause."""
 
     code = "declarative_unexpected"
     keys = ("operation", "cause")

@@ -18,7 +18,7 @@ from everytick.stores.base import NodeRecord
 
 @value
 class Instance:
-    """One start of a scheduler; `holds` is how many occurrences it has claimed and not ended."""
+    """One start of a scheduler. `holds` is how many claimed occurrences it has not ended."""
 
     id: str
     started_at: datetime
@@ -27,26 +27,26 @@ class Instance:
 
     @property
     def place(self) -> tuple[datetime, str]:
-        """Where it stands among the others: the newest is the greatest."""
+        """Its sort key: the newest instance has the greatest."""
         return self.started_at, self.id
 
 
 def later_than(me: str, instances: Iterable[Instance]) -> list[Instance]:
-    """Return those that began after this one, in order; none where this one is not known yet."""
+    """Return the instances that began after this one, in order. None if this one is not among them yet."""
     ordered = sorted(instances, key=lambda instance: instance.place)
     places = [place for place, instance in enumerate(ordered) if instance.id == me]
     return ordered[places[0] + 1 :] if places else []
 
 
 class Instances:
-    """Asks the store and this host for the instances of one scheduler."""
+    """Reads the instances of one scheduler from the store and from the lock files of this host."""
 
     def __init__(self, store: AnyStore, me: str, application: str, clock: NodeClock, settings: NodeSettings) -> None:
         self._store, self._me, self._application, self._clock = store, me, application, clock
         self._silence, self._folder = Silence(me, settings), presence.folder_of(store)
 
     async def all(self) -> list[Instance]:
-        """Return every instance that the store has heard of."""
+        """Return every instance that the store knows."""
         return [
             Instance(node.id, node.facts.started_at, node.holds, self._lives(node))
             for node in await self._nodes()
@@ -54,7 +54,7 @@ class Instances:
         ]
 
     async def living(self) -> set[str]:
-        """Return the names of all nodes that live, whatever they run."""
+        """Return the names of all living nodes of the store."""
         return {node.id for node in await self._nodes() if self._lives(node)}
 
     async def _nodes(self) -> Sequence[NodeRecord]:
@@ -63,7 +63,7 @@ class Instances:
         return nodes
 
     def _lives(self, node: NodeRecord) -> bool:
-        """Whether the node lives as far as can be known; a lock that is held proves nothing against silence."""
+        """Whether the node lives, as far as can be known. A silent node counts as dead though its lock is held."""
         if node.id == self._me:
             return True
         return not self._silence.is_silent(node, self._clock.now()) and not presence.is_gone(self._folder, node.id)

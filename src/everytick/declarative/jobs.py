@@ -1,4 +1,4 @@
-"""The job of the core that a task is: everything the specification asks for is a policy of it.
+"""The job that runs a task: every rule of the specification is a policy of it.
 
 | The specification | The core |
 |---|---|
@@ -27,20 +27,20 @@ from everytick.domain.steps import LONGEST
 TASK = "callback"
 """The name of the one task in each of these jobs."""
 
-# Longer than any downtime: a make-up run then stands in line as any other does, and only the newest of all waits.
+# Longer than any downtime: a make-up run then waits as any other, and only the newest of all waiting runs is kept.
 _NEVER_LATE = timedelta(days=36_500)
 
 _NOTHING = Overrides(Level.TASK)
 
 
 def owner_of(scheduler: str) -> str:
-    """Return whose the jobs of this scheduler are, which is also the queue they stand in."""
+    """Return the owner of this scheduler's jobs, which is also their queue."""
     return f"declarative:{scheduler}"
 
 
 @lru_cache(maxsize=64)
 def common_policies(scheduler: str) -> Overrides:
-    """Return what all jobs of a scheduler have in common."""
+    """Return the policies that all jobs of a scheduler share."""
     common = {
         "overlap": "queue_latest",
         "recovery": "execute_last",
@@ -56,12 +56,12 @@ def common_policies(scheduler: str) -> Overrides:
 
 @lru_cache(maxsize=1024)
 def own_policies(delay: timedelta) -> Overrides:
-    """Return what a job has for itself: how long it waits after a failure, which is no longer than a calendar."""
+    """Return the policies of one job: its retry delay, at most the longest duration that a date can have."""
     return overrides(Level.JOB, {"retry": Retry(None, min(delay, LONGEST), superseded_by_next=True)})
 
 
 def job_of(scheduler: str, registration: Registration, document: TaskDocument) -> Job:
-    """Return the definition of the task, with its document on it; everything in it was checked before."""
+    """Return the definition of the task, with its document. Its parts were checked before."""
     name = job_name(scheduler, registration.name)
     return restored_job(
         id=job_id(name),
@@ -77,12 +77,12 @@ def job_of(scheduler: str, registration: Registration, document: TaskDocument) -
 
 
 def with_data(job: Job, data: object) -> Job:
-    """Return the same job with this JSON value in the place of its document, whatever it says."""
+    """Return the same job with this JSON value as its document, unchecked."""
     return _again(job, job.overrides, [TaskDefinition(TASK, target_of(data), (), _NOTHING)])
 
 
 def unscheduled(job: Job) -> Job:
-    """Return the same job, which is kept and decides nothing: its task is not registered."""
+    """Return the same job disabled: its task is not registered."""
     disabled = overrides(Level.JOB, {**dict(job.overrides.items), "enabled": False})
     kept = [TaskDefinition(task.name, task.target, task.after, task.overrides) for task in job.tasks]
     return _again(job, disabled, kept)

@@ -1,4 +1,4 @@
-"""How late callbacks start, held against the targets of the specification (R1, R2, S2-069…071)."""
+"""How late callbacks start, compared with the targets of the specification (R1, R2, S2-069…071)."""
 
 import logging
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ _QUIET = timedelta(minutes=1)
 
 
 class Lateness:
-    """Counts starts that came later than they should, and says so in the log, not more than once a minute."""
+    """Counts starts that came later than the target, and logs them, at most once a minute."""
 
     def __init__(self, tasks: int = 0) -> None:
         self.target = TARGET * max(1.0, tasks / TASKS_PER_TARGET)
@@ -27,11 +27,11 @@ class Lateness:
         self._untold = 0
 
     def begin(self, since: datetime) -> None:
-        """Take this for the time at which the scheduler began to run: what came earlier could not start sooner."""
+        """Set the time at which the scheduler began to run: earlier minutes are measured from it."""
         self._since = since
 
     def started(self, task: str, scheduled_for: datetime, at: datetime) -> None:
-        """Note a start; a task could not start before this scheduler ran, nor while it was running itself."""
+        """Record a start. It is measured from the scheduler's own start or the task's last end, if those are later."""
         late = at - max(scheduled_for, self._since or scheduled_for, self._free.get(task, scheduled_for))
         if late > self.longest:
             self.longest = late
@@ -40,7 +40,7 @@ class Lateness:
             self._warn(task, late, at)
 
     def ended(self, task: str, at: datetime) -> None:
-        """Note that the task is free to start again."""
+        """Record that the task can start again."""
         self._free[task] = at
 
     def _warn(self, task: str, late: timedelta, at: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Names: every text but the empty one is a task's name, and some are none for a job; these are written otherwise.
+"""Names: every text but the empty one may name a task. Texts that cannot name a job are escaped.
 
 A character that a job's name cannot have is written as `%` and two hexadecimal digits for each
 of its bytes, and so is `%` itself. What is too long ends in its own hash. Most names need neither.
@@ -12,11 +12,11 @@ from everytick.errors import InvalidName
 
 LONGEST_SCHEDULER = 100
 _CUT = "%~"
-"""Stands before the hash of a name that was cut: nothing else is written so."""
+"""Comes before the hash in a name that was cut. No other name contains it."""
 
 
 def checked_scheduler(name: object) -> str:
-    """Return the name if a scheduler may carry it: it is part of the names of its jobs."""
+    """Return the name if a scheduler may have it: it is part of the names of its jobs."""
     found = checked_name("scheduler", name)
     if ":" in found:
         raise InvalidName("scheduler", found, "has a colon, which divides it from the names of tasks: leave it out")
@@ -26,12 +26,12 @@ def checked_scheduler(name: object) -> str:
 
 
 def prefix_of(scheduler: str) -> str:
-    """Return what the names of all jobs of this scheduler begin with."""
+    """Return the prefix of the names of this scheduler's jobs."""
     return f"declarative:{scheduler}:"
 
 
 def job_name(scheduler: str, task: str) -> str:
-    """Return the name that a task has among the jobs of the core; two tasks never share one."""
+    """Return the name of the task's job. No two tasks share one."""
     prefix = prefix_of(scheduler)
     plain = prefix + task
     if "%" not in task and len(plain) <= LONGEST_NAME and plain.isprintable() and not plain[-1].isspace():
@@ -40,7 +40,7 @@ def job_name(scheduler: str, task: str) -> str:
 
 
 def task_name(scheduler: str, job: str) -> str:
-    """Return the name of the task that this job is; of one that was cut, what is left of it."""
+    """Return the name of the job's task. Of a name that was cut, return its beginning."""
     written = job.removeprefix(prefix_of(scheduler))
     return unquote_to_bytes(written).decode("utf-8", "surrogatepass") if _CUT not in written else written
 

@@ -1,4 +1,4 @@
-"""The store of a scheduler: opened here from its address, or given open and left so."""
+"""The store of a scheduler: opened from its address and closed, or an open store that stays open."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -9,7 +9,7 @@ from everytick.stores.addresses import AnyStore, store_of
 
 
 async def opened(given: object, clock: Callable[[], datetime] | None) -> tuple[AnyStore, Callable[[], Awaitable[None]]]:
-    """Return the store, open, and what gives back what this took."""
+    """Return the open store and a function that closes it if this opened it."""
     if not isinstance(given, str) and hasattr(given, "commit_plans"):
         return cast("AnyStore", given), nothing_to_close
     store = store_of(cast("str", given), clock=clock)
@@ -19,7 +19,7 @@ async def opened(given: object, clock: Callable[[], datetime] | None) -> tuple[A
 
 @asynccontextmanager
 async def reading(given: object) -> AsyncIterator[AnyStore]:
-    """Give the store for a few questions."""
+    """Give the open store for the block."""
     store, close = await opened(given, None)
     try:
         yield store
@@ -28,4 +28,4 @@ async def reading(given: object) -> AsyncIterator[AnyStore]:
 
 
 async def nothing_to_close() -> None:
-    """Leave a store open that was given open."""
+    """Do nothing: the store was open before."""

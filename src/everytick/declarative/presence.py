@@ -1,8 +1,7 @@
-"""Presence: a locked file that tells everybody on this host whether the process of an instance lives.
+"""Presence: a locked file that tells other processes on this host whether the process of an instance lives.
 
-The system frees the lock when the process ends, however it ends. So the death of an instance
-is known at once on its own host (C-43); on every other host, and where there are no such
-locks, it is known by its silence.
+The operating system frees the lock when the process ends, by any cause. So the death of an instance is known at once
+on its own host (C-43). On other hosts, and on systems without such locks, it is known by its silence.
 """
 
 import asyncio
@@ -25,12 +24,12 @@ except ImportError:  # a system without this kind of lock
 
 _log = logging.getLogger("everytick.declarative")
 
-_KEPT = 86_400.0
-"""Seconds after which the file of an instance that died is deleted: a day later its silence says the same."""
+_KEPT_SECONDS = 86_400.0
+"""How long the file of a dead instance is kept. After a day its silence tells the same."""
 
 
 class Presence:
-    """The sign of life of one instance, while it is held."""
+    """The lock of one instance, while the instance lives."""
 
     def __init__(self, file: int | None, path: Path | None) -> None:
         self._file, self._path = file, path
@@ -38,12 +37,12 @@ class Presence:
 
     @property
     def is_over(self) -> bool:
-        """Whether the instance is gone though its process lives: its event loop was closed."""
+        """Whether the instance has ended though its process lives: its event loop was closed."""
         return self._loop.is_closed()
 
-    def let_go(self, *, forget: bool) -> None:
-        """Free the lock; with `forget` the file goes too, for there is nothing left to find out."""
-        if self._path is not None and forget:
+    def release(self, *, delete: bool) -> None:
+        """Free the lock. With `delete`, delete its file too."""
+        if self._path is not None and delete:
             with suppress(OSError):
                 self._path.unlink()
                 self._path.parent.rmdir()
@@ -53,11 +52,11 @@ class Presence:
 
 
 _here: dict[str, Presence | None] = {}
-"""The instances of this process; None stands for one that died and has not taken the process with it."""
+"""The instances of this process. None stands for one that died while the process lives."""
 
 
 def folder_of(store: AnyStore) -> Path | None:
-    """Return where instances on this store leave their files; None where all of them share one process."""
+    """Return the folder of the lock files for this store. None if all instances share one process."""
     if store.address.is_in_memory:
         return None
     if store.address.file is not None:
@@ -67,30 +66,30 @@ def folder_of(store: AnyStore) -> Path | None:
 
 
 def show(folder: Path | None, instance: str) -> None:
-    """Let everybody on this host know from now on that the instance lives."""
-    made = None if folder is None or fcntl is None else _locked(folder, instance)
-    _here[instance] = Presence(*(made or (None, None)))
+    """Show other processes on this host from now on that the instance lives."""
+    locked = None if folder is None or fcntl is None else _locked(folder, instance)
+    _here[instance] = Presence(*(locked or (None, None)))
 
 
 def withdraw(instance: str) -> None:
-    """The instance has stopped: nothing is left of its file."""
-    held = _here.pop(instance, None)
-    if held is not None:
-        held.let_go(forget=True)
+    """Free the lock of an instance that has stopped, and delete its file."""
+    presence = _here.pop(instance, None)
+    if presence is not None:
+        presence.release(delete=True)
 
 
 def die(instance: str) -> None:
-    """Free the lock as the end of the process would: for tests, in which an instance dies alone."""
-    held, _here[instance] = _here.get(instance), None
-    if held is not None:
-        held.let_go(forget=False)
+    """Free the lock as the end of the process would. For tests, in which an instance dies and the process lives."""
+    presence, _here[instance] = _here.get(instance), None
+    if presence is not None:
+        presence.release(delete=False)
 
 
 def is_gone(folder: Path | None, instance: str) -> bool | None:
-    """Whether the instance is dead; None where that cannot be found out on this host."""
+    """Whether the instance is dead. None if that cannot be known on this host."""
     if instance in _here:
-        held = _here[instance]
-        return held is None or held.is_over
+        presence = _here[instance]
+        return presence is None or presence.is_over
     if folder is None or fcntl is None:
         return None
     try:
@@ -98,7 +97,7 @@ def is_gone(folder: Path | None, instance: str) -> bool | None:
     except OSError:
         return None
     try:
-        # Shared: several may look at the same time, and none of them must take another for the instance.
+        # A shared lock: several processes may check at the same time, and must not take each other for the instance.
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
@@ -111,7 +110,7 @@ def is_gone(folder: Path | None, instance: str) -> bool | None:
 
 
 def _locked(folder: Path, instance: str) -> tuple[int, Path] | None:
-    """Make the file of the instance, which appears under its name once it is locked."""
+    """Make the lock file of the instance. It gets its name after it is locked."""
     path = _path(folder, instance)
     draft = path.with_suffix(".new")
     try:
@@ -128,7 +127,11 @@ def _locked(folder: Path, instance: str) -> tuple[int, Path] | None:
             os.close(file)
             raise
     except OSError as error:
-        _log.info("no lock can be held in %s (%s): other instances learn of the end of this one later", folder, error)
+        _log.info(
+            "no lock file can be used in %s (%s): other instances notice the end of this one by its silence",
+            folder,
+            error,
+        )
         return None
     return file, path
 
@@ -138,21 +141,21 @@ def _path(folder: Path, instance: str) -> Path:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether nobody else can have put files there: the folder for temporary files is everybody's."""
-    found = folder.lstat()
-    return stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid in (os.getuid(), 0))
+    """Whether the folder belongs to this user or to root: other users may write to the folder for temporary files."""
+    status = folder.lstat()
+    return stat.S_ISDIR(status.st_mode) and (not hasattr(os, "getuid") or status.st_uid in (os.getuid(), 0))
 
 
 def _sweep(folder: Path) -> None:
     for path in folder.glob("*.lock"):
         with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _KEPT and is_gone(folder, path.stem) is not False:
+            if time.time() - path.stat().st_mtime > _KEPT_SECONDS and is_gone(folder, path.stem) is not False:
                 path.unlink()
 
 
 @cache
 def _host() -> bytes:
-    """Return what no other host writes: a shared folder may hold files of many, whose locks may not be seen here."""
+    """Return bytes that identify this boot of this host: the locks of other hosts' files may not be visible here."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     except OSError:
@@ -160,10 +163,10 @@ def _host() -> bytes:
 
 
 def _leave_to_parent() -> None:
-    """Close the copies of a child that was forked: it would hold the locks beyond its parent's death."""
-    for held in _here.values():
-        if held is not None:
-            held.let_go(forget=False)
+    """Close the inherited files in a forked child: it would hold the locks after its parent's death."""
+    for presence in _here.values():
+        if presence is not None:
+            presence.release(delete=False)
     _here.clear()
 
 

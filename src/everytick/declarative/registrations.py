@@ -1,4 +1,4 @@
-"""Registrations: what `initialize` is given, read and checked whole before anything else happens (S2-002, S2-003)."""
+"""Registrations: the argument of `initialize`, read and checked before anything else happens (S2-002, S2-003)."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -39,7 +39,7 @@ class Registration:
 
 
 def read_registrations(given: object, now: Callable[[], datetime]) -> dict[str, Registration]:
-    """Return the registrations by name, in their order; the first mistake is raised, and nothing has happened then."""
+    """Return the registrations by name, in their order. Raise the first mistake, before any effect."""
     if not isinstance(given, (list, tuple)):
         raise RegistrationsNotArrayError
     zone = local_timezone()
@@ -59,7 +59,7 @@ def read_registrations(given: object, now: Callable[[], datetime]) -> dict[str, 
 
 
 def milliseconds(length: timedelta) -> int | float:
-    """Return the length in milliseconds, whole where it is."""
+    """Return the duration in milliseconds, as an int if it is whole."""
     micros = length // timedelta(microseconds=1)
     return micros // 1000 if micros % 1000 == 0 else micros / 1000
 
@@ -74,7 +74,7 @@ def _shaped(index: int, given: object) -> tuple[str, str, Callback, timedelta | 
 
 
 def _schedule(expression: str, zone: str, now: Callable[[], datetime]) -> Schedule:
-    """Return the schedule if it names an instant at all: 30 February is written well and never comes."""
+    """Return the schedule if it names any instant: 30 February is valid cron and never comes."""
     schedule = cron(expression, dialect="posix", tz=zone)
     if schedule.next_after(_BEGINNING) is None:
         cause = ValueError(f"no minute of any year matches {expression!r}")
@@ -83,11 +83,11 @@ def _schedule(expression: str, zone: str, now: Callable[[], datetime]) -> Schedu
 
 
 def _refuse_arguments(callback: Callback) -> None:
-    """Return if the callback can be called as it will be: with nothing."""
+    """Raise unless the callback can be called without arguments."""
     if _has_no_parameters(callback):
         return
     try:
-        # Not that of a function it wraps: a decorator may well give that one its arguments.
+        # Do not follow wrapped functions: a decorator may pass arguments to the wrapped one.
         parameters = signature(callback, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):
         return
@@ -102,7 +102,7 @@ def _refuse_arguments(callback: Callback) -> None:
 
 
 def _has_no_parameters(callback: Callback) -> bool:
-    """Whether the code of a function or method shows that at once: a signature takes thirty times as long."""
+    """Whether the code object shows that it takes no arguments: inspect.signature takes thirty times as long."""
     function, given = (callback.__func__, 1) if isinstance(callback, MethodType) else (callback, 0)
     if not isinstance(function, FunctionType):
         return False
@@ -110,7 +110,7 @@ def _has_no_parameters(callback: Callback) -> bool:
 
 
 def _delay(given: timedelta | str) -> timedelta:
-    """Return the length; a negative one is told apart from what cannot be read."""
+    """Return the duration. A negative one raises another error than an invalid one."""
     if isinstance(given, str):
         try:
             length = -duration(given[1:]) if given.startswith("-") else duration(given)

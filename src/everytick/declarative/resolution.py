@@ -1,4 +1,4 @@
-"""Override resolution: what each registration is to the store, and what follows from it (S2-058…062).
+"""Override resolution: the kind of each registration, and the changes that follow from it (S2-058…062).
 
 Pure: records and registrations in, definitions to put out. The same inputs give the same answer.
 """
@@ -16,7 +16,7 @@ from everytick.stores.base import JobRecord
 
 
 class Kind(StrEnum):
-    """What a registration is to the store."""
+    """The kind of a registration, by the stored job of its name."""
 
     NEW = "New"
     PRESERVED = "Preserved"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 @value
 class Resolution:
-    """What to put, and what stood there before, to be put back if anything fails.
+    """The jobs to store, and the definitions before them, to restore if anything fails.
 
     `edited` names the tasks whose definition was another one; `created` those that had none.
     """
@@ -39,7 +39,7 @@ class Resolution:
 
     @property
     def changes(self) -> list[Put]:
-        """All of it at once. What is new must not be there; of several who change a task the last one wins."""
+        """The changes of one transaction. A new job must not exist; of several edits of a job the last one wins."""
         known = {job.name for job in self.before}
         return [Put(job, None if job.name in known else 0) for job in self.puts]
 

@@ -1,4 +1,4 @@
-"""What an earlier instance left in the store, settled so that each task runs at most once for all of it.
+"""Leftovers of earlier instances in the store, settled so that each task runs at most once for all of them.
 
 A task may have been left running, waiting for its turn, or waiting for a retry, and its
 minute may have come while nobody looked. One of these becomes the run that makes up for the
@@ -22,13 +22,16 @@ from everytick.stores.base import HistoryFilter, JobRecord
 MINUTE = timedelta(minutes=1)
 SUPERSEDED = "a later run of this task stands for it"
 
-_AT_ONCE = 500
-_LOOKED_AT = 20
+_PAGE = 500
+"""Most active occurrences that are read in one call."""
+
+_LAST_PAGE = 20
+"""Most ended occurrences that are read in one call to find the last attempt."""
 
 
 @value
 class Leftovers:
-    """What is to become of the occurrences that were found: those not named here stay as they are."""
+    """The occurrences to cancel, end and restart. Others stay as they are."""
 
     cancel: tuple[str, ...] = ()
     end: tuple[str, ...] = ()
@@ -36,7 +39,7 @@ class Leftovers:
 
 
 async def active_of(store: AnyStore, job_ids: Collection[str]) -> dict[str, list[Occurrence]]:
-    """Return what is not over of these jobs, newest first."""
+    """Return the active occurrences of these jobs, newest first."""
     found: dict[str, list[Occurrence]] = {}
     cursor = None
     while True:
@@ -50,22 +53,22 @@ async def active_of(store: AnyStore, job_ids: Collection[str]) -> dict[str, list
 
 
 def is_running(occurrence: Occurrence) -> bool:
-    """Whether a callback of it was started and has not ended: after a crash, by an instance that is gone."""
+    """Whether a callback of it was started and has not ended. After a crash its instance is dead."""
     return occurrence.status is OccurrenceStatus.RUNNING
 
 
 def is_running_in(occurrence: Occurrence, instances: Collection[str]) -> bool:
-    """Whether a callback of it runs in one of these, which live: it is no orphan (C-43)."""
+    """Whether a callback of it runs in one of these living instances: then it is no orphan (C-43)."""
     return is_running(occurrence) and occurrence.owner in instances
 
 
 def is_retrying(occurrence: Occurrence) -> bool:
-    """Whether it only waits for a retry."""
+    """Whether it waits for a retry."""
     return occurrence.status is OccurrenceStatus.AWAITING_RETRY
 
 
 def leftovers(record: JobRecord, active: Sequence[Occurrence], now: datetime, *, has_run: bool) -> Leftovers:
-    """Decide what becomes of everything that is not over of one registered task, newest first."""
+    """Decide which active occurrences of one registered task are canceled, ended or restarted. Newest first."""
     running = [occurrence.id for occurrence in active if is_running(occurrence)]
     waits = [
         occurrence for occurrence in active if occurrence.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED)
@@ -80,20 +83,20 @@ def leftovers(record: JobRecord, active: Sequence[Occurrence], now: datetime, *,
 
 
 def _is_due(record: JobRecord, now: datetime) -> bool:
-    """Whether a minute of the task came that nobody has decided about: the planner will, at once."""
+    """Whether a minute of the task has come that is not planned: the planner will plan it at once."""
     last = record.job.bound(None).last_at(now)
     return record.job.enabled and last is not None and last > record.watermark
 
 
 def _came_before_it_went(record: JobRecord) -> bool:
-    """Whether it is away, and a minute that came before nobody has decided about yet: the planner will, as before."""
+    """Whether the task is disabled and has an unplanned minute from before: the planner will plan it."""
     went = record.job.updated_at
     last = None if record.job.enabled or went is None else record.job.bound(None).last_at(went)
     return last is not None and last > record.watermark
 
 
 def may_be_owed(record: JobRecord, schedule: Schedule, now: datetime) -> bool:
-    """Whether a look at its last attempt is worth while: the task was away, or its new words match this minute."""
+    """Whether its last attempt must be read: the task was disabled, or its new expression matches this minute."""
     current = schedule.last_at(now)
     return not record.job.enabled or (current is not None and now < current + MINUTE)
 
@@ -109,7 +112,7 @@ def owed(
     the words it had until now.
     """
     current, missed = schedule.last_at(now), record.job.bound(None).last_at(now)
-    # What a task missed that never ran is dropped by the planner, unless it is the minute that is now.
+    # The planner drops missed minutes of a task that never ran, except the present minute.
     is_planned = _is_due(record, now) and (attempted is not None or (missed is not None and now < missed + MINUTE))
     if is_planned or not all(map(is_retrying, active)):
         return None
@@ -120,7 +123,7 @@ def owed(
 
 
 async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], active: Iterable[Occurrence]) -> None:
-    """Do what was decided about what is active, which no living instance runs.
+    """Cancel, end and restart the active occurrences as decided. No living instance runs them.
 
     What is ended or restarted is taken over from the dead instance that held it, with all else it held.
     """
@@ -133,29 +136,29 @@ async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], ac
     }
     if dead:
         await reaper.take_over(dead, ends, SUPERSEDED)
-    # The reaper of another node may have been quicker, and would have them restarted.
+    # The reaper of another node may have taken them over first, and would restart them.
     await cancel(store, sorted(ends), SUPERSEDED)
 
 
 async def cancel(store: AnyStore, ids: Sequence[str], reason: str) -> None:
-    """End these, which nobody runs."""
-    for place in range(0, len(ids), _AT_ONCE):
-        await asyncio.gather(*(store.request(id_, Cancel(reason)) for id_ in ids[place : place + _AT_ONCE]))
+    """Cancel these occurrences, which no node runs."""
+    for place in range(0, len(ids), _PAGE):
+        await asyncio.gather(*(store.request(id_, Cancel(reason)) for id_ in ids[place : place + _PAGE]))
 
 
 async def was_attempted(store: AnyStore, occurrence: Occurrence) -> bool:
-    """Whether its callback was called; a claim that was given back before that does not count."""
+    """Whether its callback was called. A claim that was given back before that does not count."""
     if occurrence.started_at is None or occurrence.status is OccurrenceStatus.RUNNING:
         return occurrence.started_at is not None
     return bool((await store.whole(occurrence.id)).attempts)
 
 
 async def last_attempt_at(store: AnyStore, record: JobRecord) -> datetime | None:
-    """Return when a callback of the task was last called, as far as retention keeps that."""
+    """Return when a callback of the task was last called, as far as the history goes."""
     cursor = None
     while True:
-        # A callback that takes long has any number of minutes behind it that never ran.
-        page = await store.history(HistoryFilter(job_id=record.job.id, limit=_LOOKED_AT, cursor=cursor))
+        # After a long callback come any number of minutes that did not run.
+        page = await store.history(HistoryFilter(job_id=record.job.id, limit=_LAST_PAGE, cursor=cursor))
         for occurrence in page.occurrences:
             if await was_attempted(store, occurrence):
                 return await _attempted_at(store, occurrence)
@@ -166,13 +169,13 @@ async def last_attempt_at(store: AnyStore, record: JobRecord) -> datetime | None
 
 async def _attempted_at(store: AnyStore, occurrence: Occurrence) -> datetime | None:
     begun = [attempt.started_at for _, attempt in (await store.whole(occurrence.id)).attempts]
-    # The attempt that runs has no row yet.
+    # A running attempt may have no row yet.
     claimed = occurrence.started_at if is_running(occurrence) else None
     return max(filter(None, [claimed, *begun]), default=None)
 
 
 async def awaits_retry(store: AnyStore, occurrence: Occurrence) -> bool:
-    """Whether the occurrence waits for a retry, also where that is due and it only waits for somebody to claim it."""
+    """Whether the occurrence waits for a retry, also if that is due and only waits for a claim."""
     if occurrence.status is OccurrenceStatus.AWAITING_RETRY:
         return True
     if occurrence.status is not OccurrenceStatus.PENDING or occurrence.started_at is None:

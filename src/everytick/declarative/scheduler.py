@@ -9,14 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from everytick.declarative import presence
-from everytick.declarative.beginning import Beginning
 from everytick.declarative.errors import SchedulerAlreadyActiveError, TaskTryDeserializeError, UnexpectedError
+from everytick.declarative.events import DeclarativeEvent, EventDelivery, Listener, PollingState, SchedulerState
+from everytick.declarative.initialization import Initialization
 from everytick.declarative.lateness import Lateness
 from everytick.declarative.names import checked_scheduler
 from everytick.declarative.opening import nothing_to_close, opened
 from everytick.declarative.registrations import Registration, read_registrations
 from everytick.declarative.succession import Succession
-from everytick.declarative.telling import DeclarativeEvent, Listener, PollingState, SchedulerState, Teller
 from everytick.errors import DeclarativeError, shown
 from everytick.node.node import Node, node_name
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("everytick.declarative")
 
-_LAST_WORDS = 5.0
-"""Seconds that a stop waits for the store to learn of it; other instances learn of it later then."""
+_LEAVE_SECONDS = 5.0
+"""How long a stop tries to tell the store of it. Without that, other instances notice the stop by silence."""
 
 
 class DeclarativeScheduler:
@@ -49,13 +49,13 @@ class DeclarativeScheduler:
     ) -> None:
         self._given, self._clock = store, clock
         self._name = checked_scheduler(name)
-        self._teller = Teller(listener)
+        self._teller = EventDelivery(listener)
         self._state, self._polling = SchedulerState.UNINITIALIZED, PollingState.INACTIVE
         self._identifier: str | None = None
         self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._node: Node | None = None
-        self._beginning: Beginning | None = None
+        self._initialization: Initialization | None = None
         self._watch: asyncio.Task[None] | None = None
         self._close: Callable[[], Awaitable[None]] = nothing_to_close
         self._lateness = Lateness()
@@ -67,22 +67,22 @@ class DeclarativeScheduler:
 
     @property
     def state(self) -> str:
-        """Where the scheduler stands: Uninitialized, Initializing, Running, Stopping or Stopped."""
+        """The state of the scheduler: Uninitialized, Initializing, Running, Stopping or Stopped."""
         return str(self._state)
 
     @property
     def polling(self) -> str:
-        """Whether schedules are looked at: Inactive, Active or Stopping."""
+        """Whether schedules are evaluated: Inactive, Active or Stopping."""
         return str(self._polling)
 
     @property
     def identifier(self) -> str | None:
-        """The name of this instance among all that ever used the store; None before the first initialization."""
+        """The name of this instance, unique in the store. None before the first initialization."""
         return self._identifier
 
     @property
     def node(self) -> Node | None:
-        """The node of the core that plans and runs, while there is one."""
+        """The node that plans and runs, while there is one."""
         return self._node
 
     @property
@@ -98,7 +98,7 @@ class DeclarativeScheduler:
     # --------------------------------------------------------------------------------------------------- initialize
 
     def initialize(self, registrations: object) -> "Coroutine[Any, Any, None]":
-        """Check the registrations, begin, and return what to await until every task is scheduled.
+        """Check the registrations, begin, and return an awaitable that ends when every task is scheduled.
 
         What is wrong with the call itself is raised here, before anything is awaited and with
         nothing changed. What the store has to say comes out of the awaitable; whatever was
@@ -117,15 +117,15 @@ class DeclarativeScheduler:
             self._fail(error)
         self._identifier = self._identifier or node_name()
         self._starting = loop.create_task(self._begin(found, self._identifier))
-        return Begun(self._starting)
+        return RunningInitialization(self._starting)
 
     async def _begin(self, registrations: Mapping[str, Registration], identifier: str) -> None:
-        beginning: Beginning | None = None
+        initialization: Initialization | None = None
         self._teller.hold()
         try:
             store, self._close = await opened(self._given, self._clock)
             presence.show(presence.folder_of(store), identifier)
-            beginning = Beginning(
+            initialization = Initialization(
                 self._name,
                 registrations,
                 store,
@@ -134,41 +134,41 @@ class DeclarativeScheduler:
                 clock=self._clock,
                 host_time=self._host_now,
             )
-            self._time, self._is_callback = beginning.node.clock, beginning.callbacks.is_running_here
-            await beginning.run()
+            self._time, self._is_callback = initialization.node.clock, initialization.callbacks.is_running_here
+            await initialization.run()
         except BaseException as error:  # noqa: BLE001, also a cancel of whoever awaits this
-            told = error if beginning is None else await beginning.diagnosed(error)
-            await self._undo(beginning)
+            told = error if initialization is None else await initialization.diagnosed(error)
+            await self._undo(initialization)
             self._fail(told)
-        self._starting, self._lateness, self._beginning = None, beginning.lateness, beginning
+        self._starting, self._lateness, self._initialization = None, initialization.lateness, initialization
         if registrations:
-            self._node, self._polling = beginning.node, PollingState.ACTIVE
+            self._node, self._polling = initialization.node, PollingState.ACTIVE
             self._tell("PollingStarted")
         self._state = SchedulerState.RUNNING
         self._tell("SchedulerInitializationCompleted")
         self._teller.release()
-        beginning.callbacks.gate.set()
-        succession = self._succession(beginning, identifier)
+        initialization.callbacks.gate.set()
+        succession = self._succession(initialization, identifier)
         self._watch = asyncio.get_running_loop().create_task(
-            # Without tasks no node runs that would beat.
+            # Without tasks there is no node, and so no beat.
             succession.watch(None if registrations else partial(store.beat, identifier, ()))
         )
 
-    def _succession(self, beginning: Beginning, identifier: str) -> Succession:
-        claimer = beginning.node.engine.claimer
-        return Succession(beginning.instances, identifier, lambda: claimer.rest(True), beginning.take_up)
+    def _succession(self, initialization: Initialization, identifier: str) -> Succession:
+        claimer = initialization.node.engine.claimer
+        return Succession(initialization.instances, identifier, lambda: claimer.rest(True), initialization.take_up)
 
-    async def _undo(self, beginning: Beginning | None) -> None:
+    async def _undo(self, initialization: Initialization | None) -> None:
         self._teller.drop()
-        if beginning is not None:
-            await beginning.undo()
+        if initialization is not None:
+            await initialization.undo()
         with suppress(Exception):
             await self._close()
         presence.withdraw(self._identifier or "")
         self._starting, self._close = None, nothing_to_close
 
     def _fail(self, error: BaseException) -> NoReturn:
-        """Be uninitialized again, say so, and raise; what the specification has no name for is wrapped."""
+        """Become uninitialized again, tell it, and raise. An error without a name in the specification is wrapped."""
         self._state, self._polling = SchedulerState.UNINITIALIZED, PollingState.INACTIVE
         text = str(error) or type(error).__name__
         if isinstance(error, TaskTryDeserializeError) and error.task is not None:
@@ -182,7 +182,7 @@ class DeclarativeScheduler:
     # --------------------------------------------------------------------------------------------------------- stop
 
     async def stop(self) -> None:
-        """Wait for an initialization under way, look at no schedule any more, and wait for every running callback.
+        """Wait for a running initialization, stop evaluating schedules, and wait for every running callback.
 
         Stopping what does not run changes nothing; whoever stops what is being stopped waits
         for the same end. A callback cannot wait for that: it would wait for itself.
@@ -224,16 +224,16 @@ class DeclarativeScheduler:
             raise UnexpectedError("stop", failures[0]) from failures[0]
 
     async def _take_leave(self) -> None:
-        """Let other instances know at once that this one is gone; where the store cannot be told, its silence will."""
-        beginning, self._beginning = self._beginning, None
-        if beginning is not None:
+        """Tell the store that this instance has stopped. If the store is away, others notice it by silence."""
+        initialization, self._initialization = self._initialization, None
+        if initialization is not None:
             with suppress(Exception):
-                async with asyncio.timeout(_LAST_WORDS):
-                    await beginning.leave()
-            presence.withdraw(beginning.node.name)
+                async with asyncio.timeout(_LEAVE_SECONDS):
+                    await initialization.leave()
+            presence.withdraw(initialization.node.name)
 
     async def _last_poll(self, node: Node) -> None:
-        """Complete the cycle (S2-026): what came before the stop was asked for is started; what fails is left.
+        """Complete the cycle (S2-026): start the tasks that were due before the stop. A failure of that is ignored.
 
         The node's own planner may have decided it a moment earlier, and its claims may still be on their way.
         """
@@ -253,8 +253,8 @@ class DeclarativeScheduler:
         self._teller.tell(DeclarativeEvent(name, at, error=error))
 
 
-class Begun(Coroutine[Any, Any, None]):
-    """What `initialize` returns: it has begun already, and can be awaited, or given to `create_task` and the like.
+class RunningInitialization(Coroutine[Any, Any, None]):
+    """What `initialize` returns: a started operation that can be awaited or passed to `create_task`.
 
     The waiting task may be canceled: the initialization goes on, and stop() still waits for it.
     """

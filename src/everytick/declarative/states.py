@@ -7,11 +7,11 @@ from typing import Any
 from everytick.declarative import resuming
 from everytick.declarative.diagnosis import unreadable
 from everytick.declarative.documents import data_of, document_on, read_document
+from everytick.declarative.events import TaskStatus
 from everytick.declarative.jobs import job_of, with_data
 from everytick.declarative.names import job_name, prefix_of, task_name
 from everytick.declarative.opening import reading
 from everytick.declarative.registrations import milliseconds, read_registrations
-from everytick.declarative.telling import TaskStatus
 from everytick.domain.changes import Put
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job
@@ -22,7 +22,7 @@ from everytick.stores.base import JobRecord
 
 
 class TaskState(Mapping[str, Any]):
-    """Where one task stands, by the specification's names, which are keys and attributes alike."""
+    """The state of one task by the specification's names, as keys and as attributes."""
 
     KEYS = (
         "name", "cronExpression", "retryDelayMs", "schedulerIdentifier", "state",
@@ -54,7 +54,7 @@ class TaskState(Mapping[str, Any]):
 async def task_states(
     store: "str | AnyStore", name: str = "default", tasks: Collection[str] | None = None
 ) -> dict[str, TaskState]:
-    """Return where the tasks of the scheduler of this name stand, registered or not, by the task's name.
+    """Return the states of the tasks of this scheduler, registered or not, by the task's name.
 
     Without `tasks` these are all of them.
     """
@@ -81,13 +81,13 @@ async def _records(store: AnyStore, scheduler: str, tasks: Collection[str] | Non
 
 
 async def state_document(store: "str | AnyStore", task: str, name: str = "default") -> object:
-    """Return the JSON value in the place of the task's state document, as it is."""
+    """Return the JSON value of the task's state document, unchecked."""
     async with reading(store) as opened:
         return data_of((await _record(opened, task, name)).job)
 
 
 async def write_state_document(store: "str | AnyStore", task: str, document: object, name: str = "default") -> None:
-    """Write a JSON value in the place of the task's state document, unchecked: for repairs, and for tests of them.
+    """Write a JSON value as the task's state document, unchecked: for repairs, and for tests of them.
 
     Where nothing that the store holds of the task can be read, the value must be a readable
     document: the task is made anew by its words, with its history.
@@ -109,7 +109,7 @@ async def _record(store: AnyStore, task: str, name: str) -> JobRecord:
 
 
 async def _is_unreadable(store: AnyStore, task: str, name: str) -> bool:
-    """Whether the store has a job for the task, and cannot say what it is."""
+    """Whether the store has a job for the task whose definition cannot be read."""
     job = job_id(job_name(name, task))
     try:
         await store.editions(job)

@@ -1,10 +1,9 @@
 """Succession: of all living instances of one scheduler the newest starts callbacks, and the others rest (C-43).
 
-Callbacks are functions of a process. After a deploy the newer process has the newer ones, so an
-older instance that was not stopped yet must not start its own any more; what it runs already it
-runs to its end. Each looks every few seconds who else lives. Until the older one has looked, a
-minute may still run in either, and never in both. When the newer ones are gone, the older one
-brings its registrations in again, for these may have brought in others.
+Callbacks are functions of a process. After a deploy the newer process has the newer callbacks, so an older instance
+that still runs must not start its own any more. Callbacks that it has started run to their end. Each instance checks
+every two seconds which others live. Until the older one has checked, a minute may run in either, never in both. When
+the newer instances are gone, the older one stores its registrations again, since they may have stored others.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("everytick.declarative")
 
 EVERY = 2.0
-"""Seconds between two looks: short against a minute, and one small question each."""
+"""Seconds between two checks: short against a minute, and one small query each."""
 
 
 class Succession:
@@ -30,14 +29,14 @@ class Succession:
     def __init__(
         self, instances: Instances, me: str, rest: Callable[[], None], take_up: Callable[[], Awaitable[None]]
     ) -> None:
-        """`take_up` brings the registrations in again, settles what dead instances left, and ends the rest."""
+        """`take_up` stores the registrations again, settles leftovers of dead instances, and lets the node claim."""
         self._instances, self._me, self._rest, self._take_up = instances, me, rest, take_up
         self._newer: str | None = None
         self._survived: tuple[datetime, str] | None = None
-        self._mourned: set[str] = set()
+        self._known_dead: set[str] = set()
 
     async def watch(self, beat: Callable[[], Awaitable[object]] | None = None) -> None:
-        """Look every few seconds, for ever, and beat each time where nothing else does."""
+        """Check every `EVERY` seconds until canceled. Call `beat` each time if no node does."""
         while True:
             await asyncio.sleep(EVERY)
             try:
@@ -45,7 +44,7 @@ class Succession:
                     await beat()
                 await self.look()
             except StoreUnavailable:
-                # The next look tries again; an instance that does not reach the store starts nothing anyway.
+                # The next check tries again. An instance that cannot reach the store starts nothing anyway.
                 continue
             except Exception:  # noqa: BLE001, the next look may succeed
                 _log.exception("the look at other instances of this scheduler failed; the next one comes in 2 s")
@@ -60,12 +59,12 @@ class Succession:
             return
         died = {
             instance.id for instance in found if instance.holds and not instance.lives and instance.id != self._me
-        } - self._mourned
+        } - self._known_dead
         newest = later[-1].place if later else None
         if self._newer is not None or newest != self._survived or died:
             await self._step_forward(later, died)
             self._newer, self._survived = None, newest
-            self._mourned |= died
+            self._known_dead |= died
 
     def _step_back(self, newer: Instance) -> None:
         if newer.id != self._newer:

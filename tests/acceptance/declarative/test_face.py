@@ -165,9 +165,9 @@ async def test_of_two_living_instances_the_older_rests_until_the_newer_is_gone(w
     older, newer = Counting(), Counting()
     first, second = world.scheduler(), world.scheduler()
     await first.initialize([("a", "1,2,3,4 12 * * *", older, "5m")])
-    assert first._beginning is not None
+    assert first._initialization is not None
     assert first.identifier is not None
-    succession = first._succession(first._beginning, first.identifier)
+    succession = first._succession(first._initialization, first.identifier)
     world.at("12:00:40")
     await second.initialize([("a", "1,2,3,4 12 * * *", newer, "5m")])
     await succession.look()
@@ -198,9 +198,9 @@ async def test_two_services_of_one_name_are_warned_of_each_other(
     assert "name=…" in warned
     caplog.clear()
 
-    assert first._beginning is not None
+    assert first._initialization is not None
     assert first.identifier is not None
-    await first._succession(first._beginning, first.identifier).look()
+    await first._succession(first._initialization, first.identifier).look()
     [noticed] = [each.message for each in caplog.records if "a newer instance runs" in each.message]
     assert str(second.identifier) in noticed
     caplog.clear()

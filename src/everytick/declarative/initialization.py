@@ -1,4 +1,4 @@
-"""One initialization: everything between valid registrations and a node that runs them, or nothing of it."""
+"""One initialization: stores the registrations and starts a node that runs them, or takes everything back."""
 
 import asyncio
 import logging
@@ -14,13 +14,13 @@ from everytick.declarative import resuming
 from everytick.declarative.callbacks import Callbacks
 from everytick.declarative.diagnosis import unreadable
 from everytick.declarative.errors import TaskInvalidStructureError
+from everytick.declarative.events import EventDelivery, TaskEvents
 from everytick.declarative.instances import Instances
 from everytick.declarative.jobs import owner_of
 from everytick.declarative.lateness import Lateness
 from everytick.declarative.names import job_name, prefix_of, task_name
 from everytick.declarative.registrations import Registration
 from everytick.declarative.resolution import Resolution, resolve
-from everytick.declarative.telling import Tasks, Teller
 from everytick.domain.changes import Edit, Put, Remove
 from everytick.domain.facts import Trigger
 from everytick.domain.occurrence import Occurrence
@@ -35,30 +35,30 @@ from everytick.stores.base import JobRecord
 _log = logging.getLogger("everytick.declarative")
 
 _SLOTS = 100_000
-"""No task waits for another to end: as many run at once as a node can be given."""
+"""So many that no task waits for another to end: the largest number that a node takes."""
 
-_LOOKS = 5
-"""So often the store is looked at until nobody has changed it in between."""
+_TRIES = 5
+"""How often the store is read until no other instance has changed it in between."""
 
 _NAMED = 5
-"""So many tasks a log line names."""
+"""Most tasks that a log line names."""
 
-_A_WHILE = 1.0
-"""Seconds after which an end that was not told is not waited for any more."""
+_END_SECONDS = 1.0
+"""How long an event of a start waits for the event of the end before it."""
 
-# A clock of a test may stand still and jump by hours: the node looks often, and nobody is silent for too long.
+# The clock of a test may stand still and jump by hours: the node polls often, and no instance counts as silent.
 _ON_A_GIVEN_CLOCK: dict[str, Any] = {"poll": "20ms", "heartbeat": "100ms", "node_timeout": timedelta(days=36_500)}
 
 
-class Beginning:
-    """Brings the registrations into the store and starts a node for them; `undo` takes back what was written."""
+class Initialization:
+    """Stores the registrations and starts a node for them. `undo` restores the store."""
 
     def __init__(
         self,
         scheduler: str,
         registrations: Mapping[str, Registration],
         store: AnyStore,
-        teller: Teller,
+        teller: EventDelivery,
         *,
         identifier: str,
         clock: Callable[[], datetime] | None,
@@ -92,71 +92,74 @@ class Beginning:
         self.instances = Instances(store, identifier, self._owner, self.node.clock, settings)
 
     async def run(self) -> None:
-        """Resolve, put, settle what an earlier instance left, and start the node if there is anything to run."""
+        """Resolve and store the registrations, settle the leftovers of earlier instances, and start the node.
+
+        Without registrations no node is started.
+        """
         self.node.clock.learn(await self._store.now())
-        # Before anything is written: an older instance that lives must find out that its tasks may have changed.
+        # Register first: an older living instance must learn that its tasks may have changed.
         self._undo.append(self.leave)
         await self.node.register()
-        # A plan may bring along what it makes: nothing is to begin before all is brought in.
+        # The commit of a plan may claim its occurrences: none may begin before all registrations are stored.
         self.node.engine.claimer.rest(True)
-        await self._bring_in()
-        await self._tell_of_others()
+        await self._store_registrations()
+        await self._warn_of_others()
         if self._registrations:
             await self._begin_to_tell()
-            # Nothing is claimed before what is owed was asked for: a retry that is due might be.
+            # Claim nothing before the owed runs are requested: a due retry might come first.
             self.node.engine.claimer.rest(bool(self._owed))
             await self.node.start()
             self._undo.append(lambda: self.node.stop("cancel"))
-            await self._start_what_is_due()
+            await self._start_due()
 
     async def leave(self) -> None:
-        """Say goodbye, so that other instances need not wait for the silence of this one."""
+        """Tell the store that this instance has stopped, so that others need not wait for its silence."""
         await self._store.leave(self._identifier)
 
     async def take_up(self) -> None:
-        """Bring the registrations in again, after others may have changed them, and settle what dead instances left.
+        """Store the registrations again, since others may have changed them, and settle leftovers of dead instances.
 
-        Nothing is claimed meanwhile; after a failure of the store that stays so until this is called again.
+        Until this returns, nothing is claimed. After a failure of the store, nothing is claimed until the next call.
         """
         claimer = self.node.engine.claimer
         claimer.rest(True)
         self._is_up = True
         try:
-            await self._bring_in()
+            await self._store_registrations()
             if self._registrations:
-                await self._start_what_is_due()
+                await self._start_due()
         except StoreUnavailable:
             raise
-        except Exception:  # noqa: BLE001, what is scheduled goes on as it is stored
-            _log.exception("the tasks of this scheduler could not be brought in again; they go on as they are stored")
+        except Exception:  # noqa: BLE001, the stored tasks run on
+            _log.exception("the tasks of this scheduler could not be stored again; they run as they are stored")
             claimer.rest(False)
         self._undo.clear()
 
-    async def _bring_in(self) -> None:
-        """Bring in what is registered; others may do the same, and what they changed meanwhile is looked at again."""
+    async def _store_registrations(self) -> None:
+        """Store the registrations. If another instance does the same, read its changes and try again."""
         failure: TooManyEditions | VersionConflict | None = None
-        for _ in range(_LOOKS):
+        for _ in range(_TRIES):
             try:
-                await self._try_to_bring_in()
+                await self._try_to_store_registrations()
             except TooManyEditions as error:
                 failure = error
-                await self._decide_what_waits()
+                await self._plan_all_tasks()
             except VersionConflict as error:
                 failure = error
             else:
                 return
-        assert failure is not None, "whoever is here has failed"
+        assert failure is not None, "every try has failed"
         if isinstance(failure, VersionConflict) and failure.expected == 0:
-            # It is there and cannot be seen: its definition cannot be read.
+            # The job exists, and `list` leaves it out because its definition cannot be read.
             raise TaskInvalidStructureError(f"an unreadable definition of job '{failure.job}'").about(
                 self._task(failure.job)
             ) from failure
         raise failure
 
-    async def _decide_what_waits(self) -> None:
-        """Plan all tasks of this scheduler: failed initializations left more versions than may wait for that.
+    async def _plan_all_tasks(self) -> None:
+        """Plan all tasks of this scheduler: failed initializations left more versions than may wait for a plan.
 
-        Those too that are not registered here: they can only leave the schedule once there is room for that edit.
+        It includes tasks that are not registered here: the edit that disables them needs room too.
         """
         scope = self.node.scope
         scope.plans_unknown = True
@@ -167,9 +170,9 @@ class Beginning:
         finally:
             scope.plans_unknown = False
 
-    async def _try_to_bring_in(self) -> None:
+    async def _try_to_store_registrations(self) -> None:
         records, active = await self._seen()
-        # Asked after what runs was seen: the instance that began it is known by then.
+        # Read the instances after the occurrences: then the owner of each running one is known.
         self._living = await self._living_now()
         orphaned = {name for name, found in active.items() if any(map(self._is_orphan, found))}
         resolution = resolve(self._scheduler, self._registrations, records, orphaned, self._identifier)
@@ -178,12 +181,12 @@ class Beginning:
         await self._settle(records, active)
         edited = {name: record for name, record in records.items() if name in resolution.edited}
         changed = edited | await self._changed_before(records, resolution)
-        await self._look_what_is_owed(changed, active)
+        await self._set_owed(changed, active)
         away = [records[name].job.id for name in active if name not in self._registrations]
         self.node.scope.leave(away)
 
     async def _living_now(self) -> frozenset[str]:
-        """Return the instances that live; this one counts only while it runs, not for what its last life left."""
+        """Return the living instances. This one counts only while it runs, not for leftovers of its last run."""
         others = await self.instances.living() - {self._identifier}
         return frozenset(others | {self._identifier} if self._is_up else others)
 
@@ -193,11 +196,11 @@ class Beginning:
     def _runs_elsewhere(self, occurrences: Iterable[Occurrence]) -> bool:
         return any(resuming.is_running_in(occurrence, self._living) for occurrence in occurrences)
 
-    async def _start_what_is_due(self) -> None:
-        """Ask for what is owed and claim once: a stop that follows at once finds what is due running (S2-012)."""
+    async def _start_due(self) -> None:
+        """Request the owed runs and claim once, so that an immediate stop finds due tasks running (S2-012)."""
         claimer = self.node.engine.claimer
         if self._owed:
-            await self._ask_for_what_is_owed()
+            await self._request_owed()
         claimer.rest(False)
         try:
             if self._owed:
@@ -206,57 +209,58 @@ class Beginning:
         except StoreUnavailable as error:
             self.node.health.failed(error)
 
-    async def _ask_for_what_is_owed(self) -> None:
-        """Ask for one run of each; the retries that these tasks waited for give way last, when all runs are sure."""
-        asked = list[str]()
-        # Not where the planner has found a minute to run for, one from before the task was away: one run is enough.
-        for _ in range(_LOOKS):
-            # A retry that gives way takes two plans: one that ends it, and one that lets the minute in.
+    async def _request_owed(self) -> None:
+        """Request one run of each owed task. Cancel the retries that they replace last, when all runs are stored."""
+        requested = list[str]()
+        # Plan first: a task whose missed minute the planner has created needs no further run.
+        for _ in range(_TRIES):
+            # A superseded retry takes two plans: one that ends it, and one that creates the minute.
             if not (await self.node.engine.planner.round()).jobs:
                 break
         active = await resuming.active_of(self._store, {self._ids[name] for name in self._owed})
-        # Behind a callback that a living instance runs, the run that is asked for stands in line.
-        found = {
+        # A requested run waits behind a callback that a living instance runs.
+        unowned = {
             id_: [occurrence for occurrence in all_ if not self._runs_elsewhere([occurrence])]
             for id_, all_ in active.items()
         }
-        waiting = {id_ for id_, occurrences in found.items() if not all(map(resuming.is_retrying, occurrences))}
+        waiting = {id_ for id_, occurrences in unowned.items() if not all(map(resuming.is_retrying, occurrences))}
         self._owed = {name: instant for name, instant in self._owed.items() if self._ids[name] not in waiting}
         for name, instant in list(self._owed.items()):
             fact = Trigger(f"{self._identifier} {instant.isoformat()}", scheduled_for=instant)
             try:
-                asked.append((await self._store.request(self._ids[name], fact)).id)
+                requested.append((await self._store.request(self._ids[name], fact)).id)
             except JobDisabled:
-                # A newer instance has taken the task out of the schedule meanwhile.
+                # A newer instance has disabled the task since.
                 del self._owed[name]
-        self._undo.append(lambda: resuming.cancel(self._store, asked, "the initialization that asked for it failed"))
+        reason = "the initialization that asked for it failed"
+        self._undo.append(lambda: resuming.cancel(self._store, requested, reason))
         await self.node.engine.planner.round()
-        retries = [occurrence.id for name in self._owed for occurrence in found.get(self._ids[name], ())]
+        retries = [occurrence.id for name in self._owed for occurrence in unowned.get(self._ids[name], ())]
         await resuming.cancel(self._store, retries, resuming.SUPERSEDED)
 
     async def diagnosed(self, error: BaseException) -> BaseException:
-        """Return what the taxonomy calls an error that comes of rows of a task which the store cannot read."""
+        """Return the error of the specification if the store cannot read the rows of a task, else the error itself."""
         is_known = isinstance(error, (DeclarativeError, StoreUnavailable)) or not isinstance(error, Exception)
         if not is_known:
             with suppress(Exception):
-                found = await unreadable(self._store, self._scheduler, self._registrations)
-                if found is not None:
-                    found.__cause__ = error
-                    return found
+                named = await unreadable(self._store, self._scheduler, self._registrations)
+                if named is not None:
+                    named.__cause__ = error
+                    return named
         return error
 
     async def undo(self) -> None:
-        """Put back what was written; what goes wrong with that is logged, for another error is on its way."""
+        """Restore the store. A failure of that is logged, not raised: the caller raises another error."""
         for step in reversed(self._undo):
             try:
                 await step()
             except Exception:  # noqa: BLE001
-                _log.exception("an initialization that failed could not be undone as a whole")
+                _log.exception("one step of a failed initialization could not be undone; the other steps are undone")
 
     async def _seen(self) -> tuple[dict[str, JobRecord], dict[str, list[Occurrence]]]:
-        """Return the jobs and what is not over of them as of one moment: other nodes may be planning them."""
+        """Return the jobs and their active occurrences as of one moment: other nodes may be planning them."""
         records = await self._records()
-        for _ in range(_LOOKS):
+        for _ in range(_TRIES):
             active = await self._active(records)
             fresh = await self._store.get([records[name].job.id for name in active])
             moved = {name for name in active if fresh[records[name].job.id].revision != records[name].revision}
@@ -281,19 +285,19 @@ class Beginning:
         self._ids = {name: record.job.id for name, record in records.items()}
         if resolution.puts:
             stored = await self._store.apply(resolution.changes, self._owner)
-            self._undo.append(lambda: self._put_back(resolution))
+            self._undo.append(lambda: self._restore(resolution))
             for job, result in zip(resolution.puts, stored, strict=True):
                 self._ids[self._task(job.name)] = result.job_id
         self._callbacks.update({self._ids[name]: registration for name, registration in self._registrations.items()})
 
-    async def _put_back(self, resolution: Resolution) -> None:
-        """Restore every definition that was overridden and remove what was created, all at once (S2-062)."""
+    async def _restore(self, resolution: Resolution) -> None:
+        """Restore every overridden definition and remove every created job, in one transaction (S2-062)."""
         created = [Remove(job_name(self._scheduler, name)) for name in resolution.created]
         back: list[Edit] = [*(Put(job) for job in resolution.before), *created]
         try:
             await self._store.apply(back, self._owner)
         except TooManyEditions:
-            await self._decide_what_waits()
+            await self._plan_all_tasks()
             await self._store.apply(back, self._owner)
 
     async def _settle(self, records: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:
@@ -301,7 +305,7 @@ class Beginning:
         mine = {
             name: found
             for name, found in active.items()
-            # What a living instance runs is not touched, nor what waits for its end.
+            # A callback that a living instance runs, and a run that waits for its end, stay as they are.
             if name in self._registrations and not self._runs_elsewhere(found)
         }
         decided = [
@@ -311,7 +315,7 @@ class Beginning:
         await resuming.settle(self._store, self.node.reaper, decided, chain.from_iterable(mine.values()))
 
     async def _has_run(self, record: JobRecord, active: list[Occurrence]) -> bool:
-        """Whether a callback of the task was ever called, as far as the store can know."""
+        """Whether a callback of the task was ever called, as far as the history goes."""
         ended = (record.last_end, record.last_success)
         if any(end is not None and end.started_at is not None for end in ended):
             return True
@@ -321,22 +325,22 @@ class Beginning:
         return False
 
     async def _changed_before(self, records: Mapping[str, JobRecord], resolution: Resolution) -> dict[str, JobRecord]:
-        """Return tasks that were changed in this minute already, as they were before.
+        """Return the tasks that were changed earlier in this minute, as they were before.
 
-        Whoever did that may have gone before it asked for what it owed them.
+        The instance that changed them may have ended before it requested their owed runs.
         """
         minute = (await self._store.now()).replace(second=0, microsecond=0)
-        found: dict[str, JobRecord] = {}
+        before: dict[str, JobRecord] = {}
         for name, record in records.items():
             made_at, version = record.job.updated_at, record.job.version
             is_fresh = version > 1 and made_at is not None and made_at >= minute
             if is_fresh and name in self._registrations and name not in resolution.edited:
                 for edition in await self._store.editions(record.job.id, [version - 1]):
-                    found[name] = replace(record, job=edition.job)
-        return found
+                    before[name] = replace(record, job=edition.job)
+        return before
 
-    async def _look_what_is_owed(self, edited: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:
-        """Note the minutes that changed tasks are to run for; a retry that one of them waits for gives way to it."""
+    async def _set_owed(self, edited: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:
+        """Set the minutes that changed tasks have to run for. Such a run replaces a retry of its task."""
         now = await self._store.now()
         self._owed = {}
         for name, record in edited.items():
@@ -348,8 +352,8 @@ class Beginning:
             if instant is not None:
                 self._owed[name] = instant
 
-    async def _tell_of_others(self) -> None:
-        """Warn if tasks that are not registered here left the schedule though an instance lives that may have them."""
+    async def _warn_of_others(self) -> None:
+        """Warn if this instance disabled tasks that another living instance may have registered."""
         if not self._unscheduled:
             return
         others = [
@@ -366,10 +370,10 @@ class Beginning:
             )
 
     async def _begin_to_tell(self) -> None:
-        """Listen to what becomes of the tasks, beginning with where each of them stands."""
+        """Listen to the events of the tasks, beginning with their present state."""
         self.lateness.begin(await self._store.now())
-        later = partial(asyncio.get_running_loop().call_later, _A_WHILE)
-        tasks = Tasks(self._tasks, self._teller, self.lateness, later)
+        later = partial(asyncio.get_running_loop().call_later, _END_SECONDS)
+        tasks = TaskEvents(self._tasks, self._teller, self.lateness, later)
         for id_, found in (await resuming.active_of(self._store, self._callbacks)).items():
             for occurrence in found:
                 if await resuming.awaits_retry(self._store, occurrence):

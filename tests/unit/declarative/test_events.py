@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from everytick.declarative.events import DeclarativeEvent, EventDelivery, TaskEvents
 from everytick.declarative.lateness import Lateness
-from everytick.declarative.telling import DeclarativeEvent, Tasks, Teller
 from everytick.node.events import Event, Happening
 from tests.unit.declarative.kit import NOON, at
 
@@ -21,9 +21,9 @@ class Heard:
     def __init__(self) -> None:
         self.events: list[DeclarativeEvent] = []
         self.lateness = Lateness(1)
-        self.teller = Teller(self.events.append)
+        self.teller = EventDelivery(self.events.append)
         self.later: list[Any] = []
-        self.tasks = Tasks({JOB: "a"}, self.teller, self.lateness, self.later.append)
+        self.tasks = TaskEvents({JOB: "a"}, self.teller, self.lateness, self.later.append)
 
     def hear(self, kind: Happening, occurrence: str = "x", status: str = "", text: str = "") -> None:
         self.tasks.heard(Event(kind, NOON, JOB, occurrence, NOON, status=status, text=text))
@@ -122,7 +122,7 @@ def test_a_listener_that_raises_harms_nothing(caplog: pytest.LogCaptureFixture) 
     def listener(event: DeclarativeEvent) -> None:
         raise SystemExit
 
-    Teller(listener).tell(DeclarativeEvent("TaskRunStarted", NOON, "a"))
+    EventDelivery(listener).tell(DeclarativeEvent("TaskRunStarted", NOON, "a"))
     assert "TaskRunStarted" in caplog.text
 
 
@@ -162,7 +162,7 @@ async def test_an_async_listener_hears_one_event_after_the_other(caplog: pytest.
         if event.name == "first":
             raise ValueError
 
-    teller = Teller(listener)
+    teller = EventDelivery(listener)
     for name in ("first", "second"):
         teller.tell(DeclarativeEvent(name, NOON))
     await teller.heard()
@@ -174,12 +174,12 @@ async def test_an_async_listener_hears_one_event_after_the_other(caplog: pytest.
 
 async def test_an_async_listener_may_wait_for_what_waits_for_it() -> None:
     """M9: a listener that awaits stop() does not wait for itself."""
-    teller: Teller
+    teller: EventDelivery
 
     async def listener(_: DeclarativeEvent) -> None:
         await teller.heard()
 
-    teller = Teller(listener)
+    teller = EventDelivery(listener)
     teller.tell(DeclarativeEvent("first", NOON))
     async with asyncio.timeout(60):
         await teller.heard()

@@ -1,7 +1,6 @@
-"""Events by the specification's names, in order: what the core tells of its jobs, seen as three state machines.
+"""The events of the specification, in order: three state machines that follow from the events of the core.
 
-A task's events follow from those of its occurrences. Nothing is decided here: a listener that
-raises, or that nobody gave, changes nothing.
+A task's events follow from those of its occurrences. Nothing is decided here: a listener that raises changes nothing.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ _log = logging.getLogger("everytick.declarative")
 
 
 class SchedulerState(StrEnum):
-    """Where a scheduler stands; exactly one at a time (S2-014)."""
+    """The states of a scheduler, one at a time (S2-014)."""
 
     UNINITIALIZED = "Uninitialized"
     INITIALIZING = "Initializing"
@@ -34,7 +33,7 @@ class SchedulerState(StrEnum):
 
 
 class PollingState(StrEnum):
-    """Whether schedules are looked at (S2-026)."""
+    """Whether schedules are evaluated (S2-026)."""
 
     INACTIVE = "Inactive"
     ACTIVE = "Active"
@@ -42,7 +41,7 @@ class PollingState(StrEnum):
 
 
 class TaskStatus(StrEnum):
-    """Where a task stands (S2-018)."""
+    """The states of a task (S2-018)."""
 
     AWAITING_RUN = "AwaitingRun"
     RUNNING = "Running"
@@ -51,9 +50,9 @@ class TaskStatus(StrEnum):
 
 @value
 class DeclarativeEvent:
-    """One step of the scheduler, of its polling, or of a task where `task` names one.
+    """One step of the scheduler, of its polling, or of the task that `task` names.
 
-    `at` is the store's time; `error` is what is told of a failure.
+    `at` is the store's time; `error` is the text of a failure.
     """
 
     name: str
@@ -67,8 +66,8 @@ Listener: TypeAlias = Callable[[DeclarativeEvent], object]
 _FAILED = (AttemptStatus.FAILED, AttemptStatus.TIMEOUT, AttemptStatus.CANCELED, AttemptStatus.LOST)
 
 
-class Teller:
-    """Hands events to the listener; what comes while they are held back follows in its order."""
+class EventDelivery:
+    """Passes events to the listener, in their order. Events of tasks can be held back."""
 
     def __init__(self, listener: Listener | None) -> None:
         self._listener = listener
@@ -77,21 +76,21 @@ class Teller:
         self._hearing: asyncio.Task[None] | None = None
 
     def hold(self) -> None:
-        """Keep what tasks do back until `release`."""
+        """Hold events of tasks back until `release`."""
         self._held = []
 
     def release(self) -> None:
-        """Tell what was kept back."""
+        """Deliver the events that were held back."""
         held, self._held = self._held or [], None
         for event in held:
             self.tell(event)
 
     def drop(self) -> None:
-        """Forget what was kept back: it had no effect that lasts."""
+        """Drop the events that were held back: their effects were undone."""
         self._held = None
 
     def tell(self, event: DeclarativeEvent) -> None:
-        """Tell it now, or once nothing is held back any more if it is about a task."""
+        """Deliver the event now, or at the release if it is of a task and those are held back."""
         if self._held is not None and event.task is not None:
             self._held.append(event)
         elif self._listener is not None:
@@ -104,15 +103,15 @@ class Teller:
                     self._await(event.name, answer)
 
     async def heard(self) -> None:
-        """Return when an async listener has heard everything, unless it is the listener that asks."""
+        """Wait until an async listener has handled every event. Called by the listener itself, it does not wait."""
         if self._hearing is not None and self._hearing is not asyncio.current_task():
             await asyncio.wait([self._hearing])
 
     def _await(self, name: str, answer: Awaitable[object]) -> None:
-        """Let an async listener hear one event after the other, in their order."""
+        """Await the answers of an async listener one after the other, in their order."""
         self._unheard.append((name, answer))
         if self._hearing is None or self._hearing.done():
-            with suppress(RuntimeError):  # without a loop it is heard with the next event
+            with suppress(RuntimeError):  # without a running loop it is awaited with the next event
                 self._hearing = asyncio.get_running_loop().create_task(self._hear())
 
     async def _hear(self) -> None:
@@ -124,8 +123,8 @@ class Teller:
                 _log.exception("a listener of the scheduler failed on %s; the scheduler goes on", name)
 
 
-class _Standing:
-    """Where one task stands, and in which occurrence."""
+class _TaskState:
+    """The status of one task, and its occurrence."""
 
     __slots__ = ("deferred", "name", "occurrence", "status")
 
@@ -135,27 +134,27 @@ class _Standing:
         self.deferred: list[Event] = []
 
 
-class Tasks:
-    """Turns what the core tells of occurrences into the events of their tasks."""
+class TaskEvents:
+    """Turns the core's events of occurrences into the specification's events of tasks."""
 
     def __init__(
         self,
         names: Mapping[str, str],
-        teller: Teller,
+        teller: EventDelivery,
         lateness: Lateness,
         later: Callable[[Callable[[], None]], object],
     ) -> None:
-        """`names` gives the task of each job by the job's name; `later` calls something in a while."""
-        self._tasks = {job: _Standing(task) for job, task in names.items()}
+        """`names` has the task of each job by the job's name. `later` calls a function after a delay."""
+        self._tasks = {job: _TaskState(task) for job, task in names.items()}
         self._teller, self._lateness, self._later = teller, lateness, later
 
     def awaits_retry(self, job: str, occurrence_id: str) -> None:
-        """Begin with a task that an earlier instance left waiting for a retry."""
+        """Set the state of a task that an earlier instance left waiting for a retry."""
         task = self._tasks[job]
         task.status, task.occurrence = TaskStatus.AWAITING_RETRY, occurrence_id
 
     def heard(self, event: Event) -> None:
-        """Take one event of the core; those about other jobs are none of ours."""
+        """Handle one event of the core. Events of other jobs are ignored."""
         task = self._tasks.get(event.job)
         if task is None:
             return
@@ -166,21 +165,21 @@ class Tasks:
         elif event.kind is Happening.ENDED:
             self._ended(task, event)
 
-    def _started(self, task: _Standing, event: Event) -> None:
+    def _started(self, task: _TaskState, event: Event) -> None:
         if task.status is TaskStatus.RUNNING and task.occurrence != event.occurrence_id:
-            # The store knows that the one before has ended, or this could not have started: its end is told first.
-            # If another instance took it over, nobody will: then this is told after a while.
+            # The occurrence before this one has ended, or this one could not have started: deliver its end first.
+            # If another instance took it over, no end is told here: then deliver this start after the delay.
             task.deferred.append(event)
             self._later(partial(self._stop_waiting, task))
             return
         self._begun(task, event)
 
-    def _stop_waiting(self, task: _Standing) -> None:
+    def _stop_waiting(self, task: _TaskState) -> None:
         deferred, task.deferred = task.deferred, []
         for event in deferred:
             self._begun(task, event)
 
-    def _begun(self, task: _Standing, event: Event) -> None:
+    def _begun(self, task: _TaskState, event: Event) -> None:
         is_retry = task.status is TaskStatus.AWAITING_RETRY and task.occurrence == event.occurrence_id
         if task.status is TaskStatus.AWAITING_RETRY and not is_retry:
             self._tell("TaskRetryPreempted", task, event.at)
@@ -189,7 +188,7 @@ class Tasks:
             self._lateness.started(task.name, event.scheduled_for, event.at)
         task.status, task.occurrence = TaskStatus.RUNNING, event.occurrence_id
 
-    def _attempt_ended(self, task: _Standing, event: Event) -> None:
+    def _attempt_ended(self, task: _TaskState, event: Event) -> None:
         if task.occurrence != event.occurrence_id:
             return
         self._lateness.ended(task.name, event.at)
@@ -201,13 +200,13 @@ class Tasks:
             self._tell("TaskRunFailed", task, event.at, event.text)
         self._stop_waiting(task)
 
-    def _ended(self, task: _Standing, event: Event) -> None:
-        """An occurrence that waited for a retry ended without it: its place was taken, or somebody canceled it."""
+    def _ended(self, task: _TaskState, event: Event) -> None:
+        """Handle the end of an occurrence that waited for a retry: it was superseded or canceled."""
         if task.status is not TaskStatus.AWAITING_RETRY or task.occurrence != event.occurrence_id:
             return
         task.status, task.occurrence = TaskStatus.AWAITING_RUN, None
         if event.status == OccurrenceStatus.SUPERSEDED:
             self._tell("TaskRetryPreempted", task, event.at)
 
-    def _tell(self, name: str, task: _Standing, at: datetime, error: str = "") -> None:
+    def _tell(self, name: str, task: _TaskState, at: datetime, error: str = "") -> None:
         self._teller.tell(DeclarativeEvent(name, at, task.name, error))
