@@ -22,8 +22,8 @@ from everytick.stores.base import HistoryFilter, JobRecord
 MINUTE = timedelta(minutes=1)
 SUPERSEDED = "a later run of this task stands for it"
 
-_PAGE = 500
-"""Most active occurrences that are read in one call."""
+_CANCELS_AT_ONCE = 500
+"""Most cancels that are sent to the store at the same time."""
 
 _LAST_PAGE = 20
 """Most ended occurrences that are read in one call to find the last attempt."""
@@ -142,8 +142,8 @@ async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], ac
 
 async def cancel(store: AnyStore, ids: Sequence[str], reason: str) -> None:
     """Cancel these occurrences, which no node runs."""
-    for place in range(0, len(ids), _PAGE):
-        await asyncio.gather(*(store.request(id_, Cancel(reason)) for id_ in ids[place : place + _PAGE]))
+    for place in range(0, len(ids), _CANCELS_AT_ONCE):
+        await asyncio.gather(*(store.request(id_, Cancel(reason)) for id_ in ids[place : place + _CANCELS_AT_ONCE]))
 
 
 async def was_attempted(store: AnyStore, occurrence: Occurrence) -> bool:

@@ -1,4 +1,4 @@
-"""What has to change so that a store holds certain definitions: the same for those of code and those of files.
+"""Drafts: the changes that bring definitions into a store, the same for those of code and those of files.
 
 `draft` compares one definition with the stored one. `edits_of` gives the edits of many drafts, which
 a store applies as a whole. Nothing is written here.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @value(frozen=True)
 class Change:
-    """What happened to one job, or would happen: added, changed, unchanged, removed or kept.
+    """The change of one job, made or drafted: added, changed, unchanged, removed or kept.
 
     `parts` names what differs in a changed one. A sync keeps a job that this code or folder no
     longer defines as long as another living node does.
@@ -43,7 +43,7 @@ class Change:
 
 @value
 class Drafted:
-    """The draft of one job: the change, the definition to store if there is one, and the stored one before.
+    """The draft of one job: the change, the definition to store, if any, and the definition before.
 
     `fact` holds its schedule or lets it go.
     """
@@ -54,13 +54,13 @@ class Drafted:
     fact: Pause | Resume | None = None
 
     def done(self, version: int | None) -> Change:
-        """Return the change as it came to be: with the version that was stored, or that stays."""
+        """Return the change with the version that was stored, or that stays."""
         found = self.change.version if version is None else version
         return self.change if found == self.change.version else replace(self.change, version=found)
 
 
 def draft(job: Job, before: Job | None, fact: Pause | Resume | None = None) -> Drafted:
-    """Return what it takes that the store holds this definition instead of `before`.
+    """Return the draft that replaces `before` by this definition.
 
     A job that an operation has disabled or enabled stays so, unless the definition itself says it.
     """
@@ -80,7 +80,7 @@ def removal(before: Job) -> Drafted:
 
 
 def edits_of(drafts: Iterable[Drafted], *, unreadable: Collection[str] = (), removes: bool = True) -> list[Edit]:
-    """Return all of it as edits of one transaction, on the condition that no other edit of these jobs comes between.
+    """Return the drafts as edits of one transaction, which fails if these jobs were edited in between.
 
     An unreadable job gives way to any definition. Without `removes`, jobs that are gone are left.
     """
@@ -99,19 +99,19 @@ def _edits(drafted: Drafted, is_unreadable: bool, removes: bool) -> Iterator[Edi
 
 
 def done(drafts: Iterable[Drafted], edits: Sequence[Edit], stored: Sequence[Stored]) -> list[Change]:
-    """Return the changes as they came to be."""
+    """Return the changes with the versions that were stored."""
     versions = {edit.name: result.version for edit, result in zip(edits, stored, strict=True) if isinstance(edit, Put)}
     return [draft.done(versions.get(draft.change.name)) for draft in drafts]
 
 
 async def unreadable_job(store: JobStore, conflict: VersionConflict) -> frozenset[str]:
-    """Return the job that caused the conflict if no list shows it: this everytick cannot read what is stored of it."""
+    """Return the job of the conflict if `list` leaves it out because this everytick cannot read its definition."""
     shown = {record.job.name for record in await store.list()}
     return frozenset() if conflict.expected or conflict.job in shown else frozenset({conflict.job})
 
 
 def differences(before: Job, after: Job) -> tuple[str, ...]:
-    """Name what a new definition says differently: the schedule, tasks, single policies."""
+    """Return the names of the parts that differ: the schedule, tasks, single policies."""
     found = [] if before.schedule == after.schedule else ["schedule"]
     for old, new in ((before.application, after.application), (before.overrides, after.overrides)):
         found += [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
@@ -134,12 +134,12 @@ def _as_enabled(job: Job, before: Job) -> Job:
 
 
 def edited(job: Job, schedule: Schedule | None, policies: Mapping[str, object]) -> Job:
-    """Return the definition with another schedule or other policies, checked as a new one is."""
+    """Return the definition with another schedule or other policies, checked as a new definition."""
     if schedule is None and policies.get("timezone", job.settings.timezone) != job.settings.timezone:
         instead = ("schedule= along with timezone=",)
         raise InvalidPolicies(job.name, "the stored schedule has its zone already and would keep it", instead)
     kept = {key: given for key, given in job.overrides.items if key not in policies}
-    # The store gives it the id that it keeps for this name: after a rename that is another one.
+    # The store sets the id: after a rename it is not the one that follows from the name.
     return define_job(
         job.name,
         _without_spread(job) if schedule is None else schedule,
@@ -154,6 +154,6 @@ def edited(job: Job, schedule: Schedule | None, policies: Mapping[str, object]) 
 
 
 def _without_spread(job: Job) -> Schedule:
-    """Return the schedule as it was written: the policy spread puts itself around it again."""
+    """Return the schedule without its spread, which the policy adds again."""
     is_spread = job.settings.spread is not None and isinstance(job.schedule, Spread)
     return job.schedule.schedule if is_spread and isinstance(job.schedule, Spread) else job.schedule

@@ -1,4 +1,4 @@
-"""From definitions back to files of jobs: each is read again before it is written, and means the same or is left.
+"""Export: from definitions to job files. Each file is read back before it is written; a job that differs is left out.
 
 What only a program can say has no words in a file: its own functions, calendars with their
 dates, names outside of letters, digits, `_` and `-`.
@@ -37,7 +37,7 @@ class Unwritten:
 
 @value
 class Exported:
-    """The texts of the files, and the jobs that stand in none of them."""
+    """The texts of the files, and the jobs that are in none of them."""
 
     texts: tuple[str, ...]
     left: tuple[Unwritten, ...]
@@ -47,7 +47,7 @@ class Exported:
 
 
 def export_jobs(jobs: Iterable[Job], *, one_file: bool, as_calls: bool = False, head: Iterable[str] = ()) -> Exported:
-    """Return files that hold these jobs, one for all that share their application's defaults.
+    """Return files with these jobs, one for all jobs with the same application defaults.
 
     With `one_file` there is only one; where the defaults differ, each job says its own then.
     `as_calls` writes functions of an application as calls, which a node must allow.
@@ -73,13 +73,13 @@ def export_jobs(jobs: Iterable[Job], *, one_file: bool, as_calls: bool = False, 
 
 
 class _Unwritable(Exception):
-    """No file can hold this; the text is the reason."""
+    """No file can express this. The text is the reason."""
 
 
 def _parts(job: Job, as_calls: bool, merge: bool) -> dict[str, object]:
-    """What a file says of the job."""
+    """Return the job as values for a file."""
     policies = {**(job.application.as_data() if merge else {}), **job.overrides.as_data()}
-    # The policy has become an option of the schedule, and a file that gives both is refused.
+    # The policy is an option of the schedule already, and a file with both is refused.
     own = job.schedule.schedule if isinstance(job.schedule, Spread) and job.settings.spread else job.schedule
     return {"schedule": str(own), **policies, **_work(job, as_calls)}
 
@@ -108,7 +108,7 @@ def _target(task: Task, as_calls: bool) -> dict[str, object]:
 
 
 def _mistakes(job: Job, parts: Mapping[str, object], defaults: Mapping[str, object], *, as_calls: bool) -> str:
-    """Why a file with this job would be refused, or would mean something else; nothing if neither."""
+    """Return why a file with this job would be refused or differ, an empty text if it would not."""
     try:
         raw = written_file({job.name: parts}, defaults=defaults).encode()
     except UnicodeEncodeError:
@@ -121,7 +121,7 @@ def _mistakes(job: Job, parts: Mapping[str, object], defaults: Mapping[str, obje
 
 
 def meaning(job: Job, *, as_calls: bool = False) -> Any:
-    """Return everything that a definition says, but for who owns it, its version, and at which level it was said.
+    """Return all parts of a definition except its owner, its version and the levels of its policies.
 
     With `as_calls` a function and a call of the same place are the same.
     """

@@ -30,7 +30,7 @@ _FRESH_NANOSECONDS = 2_000_000_000
 
 
 class SourceEventKind(StrEnum):
-    """What happened to a job."""
+    """The kinds of change of a job."""
 
     ADDED = "added"
     UPDATED = "updated"
@@ -47,7 +47,7 @@ class SourceEvent:
 
 
 def job_files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Give the files that are named, and those in the folders that are named, at any depth, by name.
+    """Give the named files, and the files in the named folders at any depth, sorted by name.
 
     Names that begin with a dot are left out: they belong to editors and version control.
     """
@@ -63,7 +63,7 @@ def job_files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def read_file(path: Path, *, owner: str = FILE) -> JobFile:
-    """Return what a file says, or why it is refused; nothing is raised, whatever is wrong with it."""
+    """Return the jobs of a file, or its mistakes. It raises nothing."""
     try:
         raw = _bytes(path)
     except OSError as error:
@@ -74,7 +74,7 @@ def read_file(path: Path, *, owner: str = FILE) -> JobFile:
 def read_all(
     paths: Iterable[Path], *, owner: str = FILE, tell: Callable[[int, int], None] = lambda done, total: None
 ) -> list[JobFile]:
-    """Return what these files and folders say; a name that comes twice is a mistake in the second file.
+    """Return the jobs of these files and folders. A name that comes twice is a mistake in the second file.
 
     Before each file, `tell` is called with how many were read and how many there are.
     """
@@ -101,7 +101,7 @@ def refused(path: Path, reason: str) -> JobFile:
 
 
 def open_to_others(folder: Path) -> JobFile | None:
-    """Return why nothing is taken from a folder that everybody may write to, else None."""
+    """Return why a folder that every user may write to is refused, else None."""
     try:
         mode = folder.stat().st_mode
     except OSError as error:
@@ -175,7 +175,7 @@ class Folder:
 
     @property
     def mistakes(self) -> tuple[Mistake, ...]:
-        """What is wrong in the folder now; a file named here keeps its last good version in force."""
+        """The mistakes in the folder. The last good version of a file with mistakes stays in force."""
         own = () if self._closed is None else self._closed.mistakes
         return (*own, *(mistake for file in self._files.values() for mistake in file.mistakes))
 
@@ -192,12 +192,12 @@ class Folder:
 
     @property
     def warnings(self) -> tuple[Mistake, ...]:
-        """What is allowed but rarely meant."""
+        """Warnings: things that are allowed but rarely meant."""
         return tuple(warning for file in self._files.values() for warning in file.latest.warnings)
 
     @property
     def is_whole(self) -> bool:
-        """Whether a job that is not listed is certainly gone: every file could be read at least once."""
+        """Whether a job that is not listed is certainly removed: every file was read at least once."""
         return self._closed is None and all(file.in_force is not None for file in self._files.values())
 
     def load(self) -> list[SourceEvent]:

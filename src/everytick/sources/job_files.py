@@ -1,4 +1,4 @@
-"""From the bytes of one file to the jobs it defines, or to everything that is wrong with it.
+"""From the bytes of one file to the jobs it defines, or to all its mistakes.
 
 A file stands or falls as a whole: a mistake in one job says that somebody is not done with it.
 """
@@ -41,7 +41,7 @@ _SHAPES = {
 
 @value
 class FileJob:
-    """One job of a file: its definition, whether the file suspends it, and where it stands."""
+    """One job of a file: its definition, whether the file suspends it, and its line and column."""
 
     job: Job
     suspended: bool
@@ -51,7 +51,7 @@ class FileJob:
 
 @value
 class JobFile:
-    """What one file says: its jobs, or none and the mistakes that it must be cleared of; warnings let it stand.
+    """The content of one file: its jobs, or its mistakes and no jobs. Warnings do not invalidate it.
 
     `beside` are files that it names and that were read with it.
     """
@@ -64,20 +64,20 @@ class JobFile:
 
 
 def read_jobs(raw: bytes, file: str, *, owner: str = FILE) -> JobFile:
-    """Return the jobs of a file, or every mistake in it at once; nothing is raised, whatever stands in it."""
+    """Return the jobs of a file, or all mistakes in it. It raises nothing."""
     document = read_yaml(raw, file)
     if document.root is None:
         return JobFile(file, (), document.mistakes)
     reader = _Reader(document.root, file, owner)
     found = reader.read()
-    # Of two complaints about one place, the first knows better.
+    # Of two mistakes at one place, the first is the more precise.
     mistakes = {(mistake.line, mistake.column): mistake for mistake in reversed((*document.mistakes, *reader.mistakes))}
     told = tuple(mistakes[place] for place in sorted(mistakes))
     return JobFile(file, () if told else tuple(found), told, tuple(reader.warnings), tuple(reader.beside.files))
 
 
 class _Reader:
-    """Reads the jobs of one document and collects what is wrong."""
+    """Reads the jobs of one document and collects the mistakes."""
 
     def __init__(self, root: YamlNode, file: str, owner: str) -> None:
         self._root, self._file, self._owner = root, file, owner
@@ -86,7 +86,7 @@ class _Reader:
         self.warnings: list[Mistake] = []
 
     def read(self) -> list[FileJob]:
-        """Return the jobs that can be made; the others are among the mistakes."""
+        """Return the valid jobs. The others are among the mistakes."""
         try:
             whole: Any = models.FileModel.model_validate(self._root.data, context=self.beside)
         except ValidationError as error:
@@ -95,11 +95,11 @@ class _Reader:
         return self._made(whole.jobs, whole.defaults)
 
     def _the_good_parts(self, error: ValidationError) -> tuple[Mapping[str, BaseModel], BaseModel | None]:
-        """The jobs without a mistake in their shape: they may have others, which are to be told at once."""
+        """Return the jobs of valid shape. They may have other mistakes, which are told together with those of shape."""
         bad = {complaint["loc"][:2] for complaint in error.errors()}
         data = self._root.data
         if any(path[:1] == ("defaults",) or path in ((), ("jobs",)) for path in bad):
-            # There are no jobs, or nobody knows what they inherit.
+            # There are no jobs, or the defaults that they inherit are invalid.
             return {}, None
         jobs = {
             name: models.JobModel.model_validate(written, context=self.beside)
@@ -147,7 +147,7 @@ class _Reader:
         return FileJob(job, bool(model.suspended), self._file, place)
 
     def _tasks(self, name: str, model: Any) -> Iterator[TaskDefinition | None]:
-        """Give the tasks of a job: those it lists, or the one thing it does itself, named as the job is."""
+        """Give the tasks of a job: those it lists, or its own target as one task with the name of the job."""
         path = ("jobs", name)
         own = [key for key in _TARGETS if getattr(model, key) is not None]
         if model.tasks and own:
@@ -173,7 +173,7 @@ class _Reader:
             return None
 
     def _target(self, path: Sequence[Step], model: Any) -> str | None:
-        """The one thing to do, as its text; none or several are a mistake."""
+        """Return the text of the one target. None or several are a mistake."""
         own = [key for key in _TARGETS if getattr(model, key) is not None]
         if len(own) != 1:
             both = f"has {' and '.join(own)}: give one of them"
@@ -194,7 +194,7 @@ class _Reader:
         return None
 
     def _refuse_two_words(self, path: Sequence[Step], model: BaseModel) -> None:
-        """An alias beside the policy it stands for: nobody could tell which one counts."""
+        """Note a mistake if an alias is set beside its policy: it is unclear which one counts."""
         for alias, policies in models.ALIASES.items():
             for policy in policies:
                 if alias in model.model_fields_set and policy in model.model_fields_set:
@@ -241,7 +241,7 @@ def _model_at(path: Sequence[Step]) -> type[BaseModel]:
 
 
 def _what(path: Sequence[Step]) -> str:
-    """What stands at a path, in words."""
+    """Return the path of a value in words."""
     match list(path):
         case []:
             return "the file"

@@ -1,4 +1,4 @@
-"""From the jobs of files to a store: what is new, changed or gone, and the one transaction that makes it so.
+"""Syncs the jobs of files into a store: finds new, changed and removed jobs, and stores them in one transaction.
 
 Only what files own is touched. An equal definition changes nothing: neither version nor pause nor
 watermark. A job that was disabled by an operation stays so, unless its file says whether it is enabled.
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     from everytick.stores.protocols import JobStore
 
 _AT_ONCE = 250
-"""So many jobs of a watched folder share a transaction: a node that writes meanwhile waits for it."""
+"""Most jobs of a watched folder in one transaction: a node that writes at the same time waits for it."""
 
 _TRIES = 5
+"""How often a sync is tried while others edit the same jobs."""
 
 
 @value
 class Synced:
-    """What came of a sync: the jobs that changed, and why others could not be stored.
+    """The result of a sync: the changes, and the mistakes of jobs that could not be stored.
 
     `names` are the jobs that the files define and own, whether or not they could be stored.
     """
@@ -48,20 +49,19 @@ class Synced:
 
 
 async def sync_folder(store: AnyStore, folder: Folder, defined: DefinedNames | None = None) -> Synced:
-    """Read the folder and make the store hold what it says; jobs whose file is gone retire after ten minutes.
+    """Read the folder and store its jobs. Jobs whose file is gone retire after ten minutes.
 
-    Those that another living node still defines are kept until it is gone.
+    A job that another living node still defines is kept until that node is gone.
 
-    While a file that was never understood stands in the folder, nothing is removed: what seems
-    to be gone may be in there.
+    While the folder has a file that was never readable, nothing is removed: the missing job may be in it.
     """
-    # Reading and checking a thousand files takes a while, and the loop has jobs to start.
+    # In a thread: reading a thousand files takes a while, and the event loop has jobs to start.
     await asyncio.to_thread(folder.load)
     return await sync_loaded(store, folder, defined)
 
 
 async def sync_loaded(store: AnyStore, folder: Folder, defined: DefinedNames | None = None) -> Synced:
-    """Make the store hold what the folder said when it was last loaded."""
+    """Store the jobs of the folder as it was last loaded."""
     synced = await sync_jobs(store, folder.jobs, owner=folder.owner, prune=folder.is_whole, by=folder.owner)
     gone = frozenset(change.name for change in synced.changes if change.kind == "removed")
     removed = await (defined or DefinedNames()).tell(store, folder.owner, synced.names, gone)
@@ -78,7 +78,7 @@ async def sync_jobs(
     prune: bool = False,
     by: str = FILE,
 ) -> Synced:
-    """Store these jobs where they say anything new, and return what that changed.
+    """Store the jobs that are new or changed, and return the changes.
 
     With `prune`, jobs of the owner that are not among them are told as removed, and left to the caller to
     remove. What one job is refused for does not hold up the others.
@@ -94,7 +94,7 @@ async def sync_jobs(
         try:
             for part in drafted.parts(_AT_ONCE):
                 for change in await _commit(store, part, by):
-                    # What an earlier try did is unchanged in a later one.
+                    # A later try finds the changes of an earlier one as unchanged.
                     if change.kind != "unchanged" or change.name not in changes:
                         changes[change.name] = change
             names = {*refused, *(item.change.name for item in drafted.jobs if item.change.kind != "removed")}
@@ -112,7 +112,7 @@ async def sync_jobs(
 async def apply_jobs(
     store: JobStore, jobs: Mapping[str, FileJob], *, owner: str = FILE, prune: bool = False, by: str = FILE
 ) -> Synced:
-    """Store all of these jobs in one transaction, or none of them; with mistakes, nothing was stored.
+    """Store all of these jobs in one transaction, or none of them. If there are mistakes, nothing was stored.
 
     What somebody else edits between reading and writing is read again.
     """
@@ -132,7 +132,7 @@ async def apply_jobs(
 
 
 async def _commit(store: JobStore, drafted: FilesDraft, by: str) -> Sequence[Change]:
-    """Do all of it at once, and return the changes as they came to be."""
+    """Make all changes in one transaction, and return them with the stored versions."""
     edits = drafted.edits()
     return done(drafted.jobs, edits, await store.apply(edits, by) if edits else ())
 
@@ -142,9 +142,9 @@ async def _commit(store: JobStore, drafted: FilesDraft, by: str) -> Sequence[Cha
 
 @value
 class FilesDraft:
-    """What is to be done so that a store holds what files say: job by job, and why some cannot be stored.
+    """The changes that bring the jobs of files into a store, and the mistakes of jobs that cannot be stored.
 
-    Without `removes`, what is gone is told and left.
+    Without `removes`, removed jobs are listed and stay in the store.
     """
 
     jobs: tuple[Drafted, ...]
@@ -154,20 +154,21 @@ class FilesDraft:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What would change; a version that is not there yet is not known."""
+        """The changes. A version that is not stored yet is None."""
         return tuple(item.change for item in self.jobs)
 
     def parts(self, size: int) -> Iterator[FilesDraft]:
-        """Give the draft in parts of so many changes; what stays as it is, is in the first."""
-        busy = [item for item in self.jobs if item.change.kind != "unchanged"]
-        rest = tuple(item for item in self.jobs if item.change.kind == "unchanged")
-        for place in range(0, len(busy), size):
-            yield replace(self, jobs=(*(rest if place == 0 else ()), *busy[place : place + size]), mistakes=())
-        if not busy:
+        """Give the draft in parts of up to `size` changes. Unchanged jobs are in the first part."""
+        changing = [item for item in self.jobs if item.change.kind != "unchanged"]
+        unchanged = tuple(item for item in self.jobs if item.change.kind == "unchanged")
+        for place in range(0, len(changing), size):
+            jobs = (*(unchanged if place == 0 else ()), *changing[place : place + size])
+            yield replace(self, jobs=jobs, mistakes=())
+        if not changing:
             yield replace(self, mistakes=())
 
     def edits(self) -> list[Edit]:
-        """Return all of it as one transaction, on the condition that no other edit of these jobs comes between."""
+        """Return the edits of one transaction, which fails if these jobs were edited in between."""
         return edits_of(self.jobs, unreadable=self.unreadable, removes=self.removes)
 
 
@@ -181,9 +182,9 @@ async def draft_of(
     without: Collection[str] = (),
     unreadable: Iterable[str] = (),
 ) -> FilesDraft:
-    """Return what would have to be done now so that the store holds these jobs; nothing is changed.
+    """Return the changes that would bring these jobs into the store. Nothing is changed.
 
-    Those `without` are left as they are.
+    Jobs in `without` stay as they are.
     """
     known = {record.job.name: record for record in await store.list()}
     foreign = {name for name in jobs if name in known and known[name].job.owner != owner}
@@ -200,7 +201,7 @@ def _drafted(wanted: FileJob, record: JobRecord | None, owner: str) -> Drafted:
 
 
 def _hold(wanted: FileJob, record: JobRecord | None, owner: str) -> Pause | Resume | None:
-    """Suspend the job as its file says, or take back that it did; a pause by another is left alone."""
+    """Return the pause or resume that follows from the file's `suspended`. A pause by another stays."""
     pause = None if record is None else record.pause
     if wanted.suspended:
         reason = f"suspended in {shown(wanted.file, 500)}"

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger("everytick.files")
 
 RESCAN = timedelta(minutes=1)
-"""How long the folder is not looked at without an event: events of network folders may never come."""
+"""How often the folder is read without an event: events of network folders may never come."""
 
 _RETRY = timedelta(seconds=5)
-"""How soon a store that could not be asked is asked again."""
-# Files are copied one after another: look once they have come to rest, but do not wait for ever.
+"""How soon a store that was away is tried again."""
+# Files are copied one after another: read them once no event has come for a moment, but do not wait for ever.
 _REST_MS, _LONGEST_MS = 100, 600
 
 
 class FolderWatch:
-    """Keeps a store in step with a folder."""
+    """Syncs a folder into a store after every change."""
 
     def __init__(
         self,
@@ -59,17 +59,17 @@ class FolderWatch:
         self._is_counted = False
 
     def stop(self) -> None:
-        """Let `run` end; what it is writing is written first."""
+        """Let `run` end after its current write."""
         self._stop.set()
 
     async def look(self) -> bool:
-        """Bring what the folder says now into the store; return whether the store could be asked."""
-        # Before the folder is read: what changes while it is read is seen afterwards.
+        """Sync the folder into the store. Return whether the store answered."""
+        # Watch before reading: a change during the read is seen afterwards.
         self._look_out()
         return await self._sync()
 
     async def run(self) -> None:
-        """Bring the folder and each change of it into the store until stopped; a store that is away is asked again."""
+        """Sync the folder and each change of it until stopped. While the store is away, try again."""
         try:
             while not self._stop.is_set():
                 wait = self._rescan if await self._looked() else min(_RETRY, self._rescan)
@@ -79,7 +79,7 @@ class FolderWatch:
             self.close()
 
     async def _looked(self) -> bool:
-        """Look once; an internal error is logged, and the next look comes as usual."""
+        """Sync once. An internal error is logged, and the next sync comes as usual."""
         try:
             return await self.look()
         except Exception:  # noqa: BLE001, the loop's edge
@@ -87,7 +87,7 @@ class FolderWatch:
             return False
 
     async def _sync(self) -> bool:
-        """Make the store hold what the folder says; return whether the store could be asked.
+        """Store the jobs of the folder. Return whether the store answered.
 
         Where nothing changed the store is not asked: nodes may have different versions of the
         folder for a while, and the newest change counts, not the one that is repeated most often.
@@ -113,7 +113,7 @@ class FolderWatch:
         return await self._tell(whole)
 
     async def _tell(self, whole: Synced) -> bool:
-        """Report the result of the sync; return whether the store could be asked."""
+        """Report the result of the sync. Return whether the store answered."""
         try:
             if (telling := self._told(whole)) is not None:
                 await telling
@@ -123,14 +123,14 @@ class FolderWatch:
         return True
 
     def _count(self) -> None:
-        """Log at the first look how many jobs and files the folder holds."""
+        """Log at the first sync how many jobs and files the folder has."""
         if not self._is_counted:
             self._is_counted = True
             jobs, files = _count(len(self._folder.jobs), "job"), _count(self._folder.file_count, "file")
             _log.info("%s: %s in %s; changes are live at once", self._folder.path, jobs, files)
 
     def _complain(self, mistakes: set[Mistake]) -> None:
-        """Log each mistake once, and once that its file is in order again."""
+        """Log each mistake once, and once when its file is valid again."""
         for mistake in sorted(mistakes - self._known, key=str):
             _log.warning("%s (keeping the last valid version)", mistake)
         for file in sorted({mistake.file for mistake in self._known} - {mistake.file for mistake in mistakes}):
@@ -138,7 +138,7 @@ class FolderWatch:
         self._known = mistakes
 
     def _look_out(self) -> None:
-        """Watch the folder that is there now: it may have replaced another of the same name."""
+        """Watch the folder that has this name now: it may have replaced another one."""
         try:
             found = self._folder.path.stat()
         except OSError:

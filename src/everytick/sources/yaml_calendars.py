@@ -26,7 +26,7 @@ KEYS = ("dates", "weekdays", "country", "region", "ics", "since")
 
 
 class Beside:
-    """What the jobs of a file are read with: the calendars that it names.
+    """The calendars that a file names, for reading its schedules.
 
     `files` are those that were read beside it: when one of them changes, the file has changed.
     """
@@ -37,7 +37,7 @@ class Beside:
         self.files: list[Path] = []
 
     def read_calendars(self, given: Any) -> None:
-        """Take the calendars in, or refuse every mistake in them; those that are mistaken count as empty."""
+        """Read the calendars, or refuse all mistakes in them. A calendar with a mistake counts as empty."""
         if given is not None and not isinstance(given, dict):
             raise ValueError("calendars must be a table of names, each with its dates, weekdays, country or ics")
         found: list[tuple[tuple[Step, ...], str]] = []
@@ -48,7 +48,7 @@ class Beside:
             raise Several(found)
 
     def _mistakes(self, name: str, parts: Any) -> Iterator[tuple[tuple[Step, ...], str]]:
-        """Give what is wrong with one calendar; if nothing is, it is known from now on."""
+        """Give the mistakes of one calendar. Add it if it has none."""
         if not isinstance(parts, dict):
             yield (), f"calendar '{shown(name, 60)}' must be a table of {', '.join(KEYS)}"
             return
@@ -63,7 +63,7 @@ class Beside:
             yield (key,), said
 
     def _part(self, name: str, key: str, written: Any, read: dict[str, Any]) -> str:
-        """Read one key; return what is wrong with it, if anything is."""
+        """Read one key. Return its mistake, if any."""
         if key not in KEYS:
             near = did_you_mean(key, KEYS) or f"; it may have {', '.join(KEYS)}"
             return f"calendar '{shown(name, 60)}' has no '{shown(key, 60)}'{near}"
@@ -77,7 +77,7 @@ class Beside:
         if key in ("dates", "weekdays"):
             if not isinstance(written, list) or not all(isinstance(date, str) for date in written):
                 raise ValueError(f"{key} must be a list, like {'[2026-12-24]' if key == 'dates' else '[sat, sun]'}")
-            # Of this part alone, so that its mistakes are told even if others are wrong too.
+            # Read this part alone, so that its mistakes are told even if other parts have mistakes too.
             calendar(name, **{key: written})  # type: ignore[arg-type]
             return written
         if not isinstance(written, str):
@@ -87,7 +87,7 @@ class Beside:
         return self._ics(written) if key == "ics" else written
 
     def _ics(self, written: str) -> Path:
-        """The file of events, beside this file unless it says where."""
+        """Return the path of the ics file, relative to this file."""
         path = Path(self._file).parent / written
         self.files.append(path)
         if not path.is_file():

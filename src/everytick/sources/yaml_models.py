@@ -55,24 +55,26 @@ if TYPE_CHECKING:
 JOB_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
 
 _REQUEST = {"url": "https://example.org/"}
-_KEPT = 1000
+_CACHED = 1000
+"""Most values that a reader of values caches."""
+
 _SETTING = re.compile(r"(\w+)=(.*)", re.DOTALL)
 
 
 def sentence(error: EverytickError, key: str = "") -> str:
-    """Return what is wrong and what to write instead, as it is written in files."""
+    """Return the reason and the alternatives in the notation of files."""
     if not isinstance(error, InvalidPolicies):
         return f"{key}: {error}" if key else str(error)
     reason = error.reason.removeprefix("target: ")
     if reason.endswith("?)"):
-        # It says already which one was meant.
+        # The reason names the alternative already.
         return reason
     instead = ", or ".join(filter(None, map(_as_yaml, error.alternatives)))
     return f"{reason}; instead: {instead}" if instead else reason
 
 
 def _as_yaml(alternative: str) -> str:
-    """`overlap="skip"` as `overlap: "skip"`; what can be said in Python only is left out."""
+    """Return `overlap="skip"` as `overlap: "skip"`. What only Python can say is left out."""
     written = _SETTING.match(alternative)
     if written is None:
         return alternative
@@ -83,7 +85,7 @@ def _as_yaml(alternative: str) -> str:
 
 
 def _checked(read: Callable[[Any], Any], key: str, given: Any) -> Any:
-    """Read one value; what is refused is refused in the words of a file."""
+    """Read one value. A refusal is worded for files."""
     try:
         return read(given)
     except EverytickError as error:
@@ -91,7 +93,7 @@ def _checked(read: Callable[[Any], Any], key: str, given: Any) -> Any:
 
 
 def _by_parts(read: Callable[[Any], Any], key: str, base: Mapping[str, object], given: Any) -> Any:
-    """Read a table; if it is refused, part by part, so that a mistake in one does not hide those in others."""
+    """Read a table. If it is refused, read it part by part, so that one mistake does not hide another."""
     try:
         return read(given)
     except EverytickError as error:
@@ -112,7 +114,7 @@ def _policy(key: str, given: Any) -> Any:
 
 
 class _Once:
-    """A reader that reads equal words once: files of one folder say much the same, and what is read is a value."""
+    """A reader with a cache: the files of one folder have many equal values."""
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
         self._read = read
@@ -123,14 +125,14 @@ class _Once:
         if key in self._known:
             return self._known[key]
         found = self._read(given)
-        if len(self._known) >= _KEPT:
+        if len(self._known) >= _CACHED:
             self._known.clear()
         self._known[key] = found
         return found
 
 
 def _frozen(given: Any) -> object:
-    """The words as a key: 1, 1.0 and true are equal in Python and not the same word."""
+    """Return the value as a cache key: 1, 1.0 and true are equal in Python, but not the same in a file."""
     if isinstance(given, dict):
         return dict, tuple((key, _frozen(part)) for key, part in given.items())
     if isinstance(given, list):
@@ -147,7 +149,7 @@ def _schedule(calendars: Mapping[str, Calendar], given: Any) -> Schedule:
 
 
 def _scheduled(key: str) -> Callable[[Any, ValidationInfo], Schedule | None]:
-    """Return the reader of a schedule, which knows the calendars of its file; a policy may take one back."""
+    """Return the reader of a schedule, which knows the calendars of its file. A policy may be null."""
 
     def read(given: Any, info: ValidationInfo) -> Schedule | None:
         if given is None and key != "schedule":
@@ -181,13 +183,13 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _window(given: Any) -> dict[str, object]:
-    """`catchup_window`: late instants that are not older are run; a window of no length runs none."""
+    """`catchup_window`: late instants that are not older than this run. A window of 0 runs none."""
     length = duration("0s" if given == 0 and given is not False else given)
     return {"recovery": bounded_window(max_duration=length) if length else Recovery(Strategy.MARK_AS_MISSED)}
 
 
 def _overlap_policy(given: Any) -> dict[str, object]:
-    """`overlap_policy`: `skip` drops what comes while the job is busy, late or not; `all` lets it wait in line."""
+    """`overlap_policy`: `skip` skips instants while the job is busy, late or not; `all` queues them."""
     if given == "skip":
         return {"overlap": Overlap.SKIP, "late_overlap": LateOverlap.SKIP}
     if given == "all":
@@ -240,7 +242,7 @@ def _http(given: Any) -> str:
 
 
 def _part(key: str, given: Any) -> Any:
-    """Return one part of a command as it was written, if it could be part of one."""
+    """Return one part of a command as it was written, if it is valid in one."""
     if given is not None:
         _checked(_alone, key, {"command": ["true"], key: given})
     return given
@@ -250,7 +252,7 @@ _alone = _Once(_command)
 
 
 def command_of(command: Any, env: Any, cwd: Any) -> str:
-    """Return the target of a command, or refuse each part of it that is mistaken."""
+    """Return the target of a command, or refuse all its mistakes."""
     if env is None and cwd is None:
         plain: str = _checked(_alone, "command", {"command": command})
         return plain
@@ -284,7 +286,7 @@ def _read_by(read: Callable[[Any], Any], key: str, schema: Schema) -> Any:
 
 
 ALIASES = {"catchup_window": ("recovery",), "overlap_policy": ("overlap", "late_overlap")}
-"""Other words for policies, each with those it stands for."""
+"""Other names of policies, each with the policies that it sets."""
 
 _WHEN = "When: a cron expression, every 10s, R…/…, once: …, after: …; several are a list."
 _STRICT = ConfigDict(extra="forbid")
@@ -311,7 +313,7 @@ _TARGETS: dict[str, Any] = {
 }
 
 Defaults: type[BaseModel] = create_model("Defaults", __config__=_STRICT, **_policies(Level.APPLICATION), **_ALIASES)
-"""What all jobs of the file have in common."""
+"""The defaults of all jobs of the file."""
 
 TaskModel: type[BaseModel] = create_model(
     "Task",
@@ -323,7 +325,7 @@ TaskModel: type[BaseModel] = create_model(
 )
 """One task of a job."""
 
-# Made of models that are made here themselves, so that type checkers cannot read them.
+# The models are created at run time, so that type checkers cannot read them.
 _JOB: dict[str, Any] = {
     "schedule": (_field(_scheduled("schedule"), described(SCHEDULE, _WHEN)), ...),
     "tasks": (
@@ -342,7 +344,7 @@ JobModel: type[BaseModel] = create_model(
 
 _FILE: dict[str, Any] = {
     "version": (_field(_version, {"const": 1}), ...),
-    # Before the jobs: fields are read in this order, and schedules name calendars.
+    # Before the jobs: fields are read in this order, and schedules refer to calendars.
     "calendars": (_field(_calendars, calendar_schema(TEXT)), None),
     "defaults": (Annotated[Defaults | None, Field(description="Policies of all jobs of this file.")], None),
     "jobs": (dict[Annotated[str, AfterValidator(_job_name)], JobModel], ...),  # type: ignore[valid-type]
@@ -352,7 +354,7 @@ FileModel: type[BaseModel] = create_model("JobFile", __config__=_STRICT, **_FILE
 
 
 def said_by(model: BaseModel, level: Level) -> dict[str, object]:
-    """Return the policies that were written, aliases put into their own words."""
+    """Return the policies that were set, aliases replaced by their policies."""
     found = {
         key: getattr(model, key) for key in model.model_fields_set if key in POLICIES and level in POLICIES[key].levels
     }
@@ -370,7 +372,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _tidied(schema: Any) -> Any:
-    """Leave out what pydantic adds unasked: titles made of keys, and null as the value of what is not set."""
+    """Return the schema without pydantic's titles and null defaults."""
     if isinstance(schema, list):
         return [_tidied(part) for part in schema]
     if not isinstance(schema, dict):

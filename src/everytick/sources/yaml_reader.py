@@ -1,4 +1,4 @@
-"""YAML as JSON has it: text, numbers, true, false, null, lists and tables, each with its place in the file.
+"""Reads YAML with the values of JSON: text, numbers, true, false, null, lists and tables, each with its place.
 
 PyYAML's C parser tells what stands in the text; what it means is decided here, by the core
 schema of YAML 1.2: `NO`, `on`, `12:30` and `2026-01-31` stay text. Tags are refused, so are keys
@@ -40,7 +40,7 @@ DEEPEST = 40
 """The most levels of lists and tables inside each other."""
 
 MOST_MISTAKES = 100
-"""After so many mistakes reading stops: it is probably not a file of jobs."""
+"""Reading stops after this many mistakes: it is probably not a file of jobs."""
 
 Step: TypeAlias = str | int
 # What the parser gives has no types.
@@ -64,7 +64,7 @@ _LAYOUT = (StreamStartEvent, StreamEndEvent, DocumentEndEvent)
 
 
 class Position(NamedTuple):
-    """Where something stands, counted from one, as editors do."""
+    """A line and a column, counted from one as in editors."""
 
     line: int
     column: int
@@ -72,7 +72,7 @@ class Position(NamedTuple):
 
 @value
 class Mistake:
-    """What is wrong in a file, where, and what to do about it; a warning lets the file stand."""
+    """A mistake in a file, its place, and what to do about it. A warning does not invalidate the file."""
 
     file: str
     line: int
@@ -86,7 +86,7 @@ class Mistake:
 
 
 class Several(ValueError):
-    """Mistakes inside one value: where in it, and what is wrong there."""
+    """Mistakes inside one value: the path in it, and the mistake."""
 
     def __init__(self, found: list[tuple[tuple[Step, ...], str]]) -> None:
         super().__init__("; ".join(said for _, said in found))
@@ -98,7 +98,7 @@ _NOTHING: dict[Any, Any] = {}
 
 
 class YamlNode:
-    """A value, the place it stands at, and the nodes inside it; `size` counts them all."""
+    """A value, its place, and the nodes inside it. `size` counts them all."""
 
     __slots__ = ("data", "inside", "keys", "mark", "size")
 
@@ -109,7 +109,7 @@ class YamlNode:
         self.keys: dict[str, Mark] = _NOTHING
 
     def place_of(self, path: Sequence[Step], *, key: bool = False) -> Position:
-        """Return where the value at a path stands, or the nearest around it; with `key`, where its key stands."""
+        """Return the place of the value at a path, or of the nearest value around it; with `key`, that of its key."""
         node = self
         for position, step in enumerate(path):
             if key and position == len(path) - 1 and step in node.keys:
@@ -122,14 +122,14 @@ class YamlNode:
 
 @value
 class Document:
-    """What a file says: its root, or None where it could not be read to its end, and what is wrong with it."""
+    """The content of a file: its root, or None if it could not be read to its end, and its mistakes."""
 
     root: YamlNode | None
     mistakes: tuple[Mistake, ...]
 
 
 def read_yaml(raw: bytes, file: str) -> Document:
-    """Return the one document of a file; nothing is raised, whatever stands in it."""
+    """Return the one document of a file. It raises nothing."""
     reader = _Reader(file)
     try:
         root = reader.read(raw)
@@ -158,7 +158,7 @@ class _Reader:
         self._next: Callable[[], Event]
 
     def note(self, place: Position, reason: str) -> None:
-        """Keep a mistake, and read on unless there are too many."""
+        """Add a mistake, and read on unless there are too many."""
         self.mistakes.append(Mistake(self._file, place.line, place.column, reason))
         if len(self.mistakes) == MOST_MISTAKES:
             raise _Refused(place, f"{MOST_MISTAKES} mistakes so far: the rest is not read")
@@ -197,7 +197,7 @@ class _Reader:
             reason = f"values stand in each other more than {DEEPEST} deep: write them flatter"
             raise _Refused(_place(event.start_mark), reason)
         if anchor is not None:
-            # None until the value is complete: a value that holds itself would have no end.
+            # None until the value is complete: a value that contains itself would have no end.
             self._anchors[anchor] = None
         node = YamlNode(event.start_mark)
         if kind is ScalarEvent:
@@ -212,7 +212,7 @@ class _Reader:
         return node
 
     def _plain(self, event: Event, depth: int) -> YamlNode | None:
-        """Return the node of a plain value, as most are; None if it has an anchor, a tag or values inside."""
+        """Return the node of a plain value, which most are. None if it has an anchor, a tag or values inside."""
         if event.__class__ is not ScalarEvent or event.tag is not None or event.anchor is not None:
             return None
         if depth >= DEEPEST or self._left < 1:
@@ -265,7 +265,7 @@ class _Reader:
         node.data = data
 
     def _key(self, event: Event) -> str:
-        """Return the key as text, also where it looks like something else: `on:` and `404:`."""
+        """Return the key as text, also if it looks like another type: `on:` and `404:`."""
         if event.__class__ is not ScalarEvent:
             raise _Refused(_place(event.start_mark), "a key must be plain text, not a list, a table or an alias")
         _refuse_tag(event)
@@ -321,7 +321,7 @@ def _text(raw: bytes) -> str:
 
 
 def _at(text: str, position: int) -> Position:
-    """The place of a character."""
+    """Return the place of a character."""
     before = text[:position]
     return Position(before.count("\n") + 1, position - before.rfind("\n"))
 

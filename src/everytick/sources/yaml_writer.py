@@ -1,4 +1,4 @@
-"""Files of jobs, written: what `yaml_reader` reads back as the same values, and people like to edit.
+"""Writes files of jobs that `yaml_reader` reads back as the same values, and that people can edit.
 
 Text stays bare only where nobody could take it for anything else; everything else is quoted as
 in JSON, so that no YAML rule about `no`, `1e3` or `12:30` ever comes into play.
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _BARE = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+=-]+)*")
 _TAKEN = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
-# JSON leaves them as they are, and YAML takes them for line ends or for marks of the text's beginning.
+# JSON does not escape these, and YAML reads them as line ends or as byte order marks.
 _HIDDEN = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
-_LONGEST_NOTE = 300
+_LONGEST_NOTE_CHARACTERS = 300
 
 
 def written_file(
@@ -29,7 +29,7 @@ def written_file(
     head: Iterable[str] = (),
     notes: Mapping[str, Iterable[str]] | None = None,
 ) -> str:
-    """Return the text of a file of these jobs; `head` and the `notes` on each job become comments."""
+    """Return the text of a file of these jobs. `head` and the `notes` on each job become comments."""
     lines = [*(_comment(line) for line in head), "version: 1"]
     if defaults:
         lines += ["defaults:", *(f"  {scalar(key)}: {flow(given)}" for key, given in defaults.items())]
@@ -43,7 +43,7 @@ def written_file(
 
 
 def _part(key: str, given: object) -> list[str]:
-    """One key of a job; lists of tables and of schedules stand line by line."""
+    """Return the lines of one key of a job. Lists of tables and of schedules have a line for each item."""
     is_long = isinstance(given, (list, tuple)) and (key == "tasks" or (key == "schedule" and len(given) > 1))
     if not is_long or not isinstance(given, (list, tuple)):
         return [f"    {scalar(key)}: {flow(given)}"]
@@ -60,7 +60,7 @@ def flow(given: object) -> str:
 
 
 def scalar(given: object) -> str:
-    """Return a text, number, switch or nothing."""
+    """Return a text, a number, true, false or null."""
     if isinstance(given, str):
         if _BARE.fullmatch(given) and given.lower() not in _TAKEN:
             return given
@@ -69,4 +69,4 @@ def scalar(given: object) -> str:
 
 
 def _comment(text: str) -> str:
-    return f"# {shown(text, _LONGEST_NOTE)}".rstrip()
+    return f"# {shown(text, _LONGEST_NOTE_CHARACTERS)}".rstrip()
