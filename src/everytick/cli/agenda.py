@@ -34,7 +34,7 @@ _CHANGES_WITHIN = timedelta(days=400)
 
 
 def clock_changes(schedule: object, after: datetime, through: datetime) -> Iterator[ClockChange]:
-    """Give what changes of the clock do to a schedule, wherever in it the cron expression stands."""
+    """Give the effects of clock changes on a schedule, also on a cron expression inside another schedule."""
     from everytick.schedules.cron import Cron
 
     if isinstance(schedule, Cron):
@@ -45,7 +45,7 @@ def clock_changes(schedule: object, after: datetime, through: datetime) -> Itera
 
 
 def change_words(change: ClockChange) -> str:
-    """Say what a change of the clock does."""
+    """Return the effect of a clock change in words."""
     wall = change.wall.strftime("%Y-%m-%d %H:%M")
     said = {
         "moved": f"{wall} does not exist, the clock skips it: it comes right after",
@@ -165,7 +165,7 @@ def _jobs_of(app: Everytick) -> Iterator[Job]:
 
 
 async def _runs(app: Everytick, name: str, count: int) -> list[datetime]:
-    """When the job runs next; one that was removed meanwhile does not."""
+    """Return when the job runs next. A job that was removed since does not run."""
     try:
         return await app.next_runs(name, count)
     except NotFound:
@@ -173,7 +173,7 @@ async def _runs(app: Everytick, name: str, count: int) -> list[datetime]:
 
 
 def _notes(found: list[tuple[datetime, Job]], now: datetime) -> list[str | None]:
-    """What the clock does between each run and the one of its job before it."""
+    """Return the clock changes between each run and the run of its job before it."""
     last: dict[str, datetime] = {}
     notes = []
     for at, job in found:
@@ -184,7 +184,7 @@ def _notes(found: list[tuple[datetime, Job]], now: datetime) -> list[str | None]
 
 
 def _zone(name: str | None) -> str | None:
-    """The zone if there is one of this name; the error says which is near."""
+    """Return the time zone of this name. The error suggests a similar name."""
     if name is None:
         return None
     from everytick.app.lookups import zone_named
@@ -258,7 +258,7 @@ def _explain_job(job: str, tz: str | None, count: int, as_json: bool, utc: bool)
 
 
 async def _undecided(app: Everytick, job: str) -> Sequence[datetime]:
-    """The first instant of the job that is due and that no node has decided about; none of a job that was removed."""
+    """Return the first instant of the job that is due and not planned, None for a removed job."""
     try:
         record = await app.job(job)
     except NotFound:
@@ -296,14 +296,14 @@ def _explain_schedule_or_job(text: str, tz: str | None, count: int, as_json: boo
         try:
             _explain_job(text, tz, count, as_json, utc)
         except Refused as refused:
-            # What has spaces in it was meant as a schedule.
+            # A text with spaces was meant as a schedule.
             raise Refused(str(error)) if refused.code is Exit.NOT_FOUND and " " in text.strip() else refused from None
         return
     _explain_schedule(schedule, tz, count, as_json, utc)
 
 
 def _explain_schedule(read: Schedule, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
-    """A schedule in words, with the instants around now and what the clock does to it; no store is asked."""
+    """Show a schedule in words, with the instants around now and its clock changes. No store is opened."""
     from everytick.app.lookups import in_zone
     from everytick.domain.schedule import waits_for_end
 

@@ -1,4 +1,4 @@
-"""Completion of what only the store knows: the names of jobs."""
+"""Shell completion of job names, which only the store knows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def job_argument(name: str, **attributes: Any) -> Callable[[F], F]:
 
 
 def job_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names that begin like this; whatever goes wrong, a shell that completes must not be disturbed."""
+    """Return the job names that begin with this text, none after any error: a completion must print no errors."""
     from everytick.cli.session import look
 
     try:

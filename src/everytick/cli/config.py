@@ -33,7 +33,7 @@ def show(origin: bool, as_json: bool) -> None:
 
 
 def _settings() -> Iterator[tuple[str, str, str]]:
-    """Each setting with its value as it may be shown, and its origin; what the code says wins over the built-in."""
+    """Return each setting with its value for people and its origin. Code wins over the built-in value."""
     from everytick.cli.session import loaded
     from everytick.config.settings import NODE_KEYS, SettingPlace, shown_value
 

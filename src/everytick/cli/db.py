@@ -69,7 +69,7 @@ def status(as_json: bool, utc: bool) -> int:
 
 
 async def _status(app: Everytick) -> dict[str, Any]:
-    """What can be said of the store; of one whose tables are older, only that: opening it would migrate it."""
+    """Return the facts about the store. Of a store with older tables, only that: opening it would migrate it."""
     from everytick.cli.stores import newest_schema, place_of
     from everytick.stores.addresses import migration_of
 
@@ -124,7 +124,7 @@ def backup(file: Path) -> None:
             "PostgreSQL has its own tool for this: pg_dump --format=custom --schema=everytick DATABASE > FILE"
         )
     try:
-        # Readable by its owner alone, as the store is; payloads may hold secrets.
+        # Only its owner may read it, as with the store: payloads may hold secrets.
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         raise Refused(f"{shown(str(file))} exists already: name another file, or remove it", Exit.CONFLICT) from None

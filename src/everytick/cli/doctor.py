@@ -30,7 +30,7 @@ MOST_OFFSET = timedelta(seconds=1)
 
 
 class Check(NamedTuple):
-    """One thing that was looked at: whether it is well, and what was seen or is to be done.
+    """One check: whether it is well, and a text that says what was seen or what to do.
 
     What is not well is a finding, and the exit code says so. `is_warning` makes it a warning: it harms only under
     further conditions, and nothing has to be done today.
@@ -43,7 +43,7 @@ class Check(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Say in a word what came of it."""
+        """Return the result in one word."""
         if self.is_well:
             return "ok"
         return "warning" if self.is_warning else "finding"
@@ -156,7 +156,7 @@ def sqlite_check(library: str) -> Check:
 
 
 def file_checks(file: Path) -> Iterator[Check]:
-    """Give what the rights of the store's file and folder say."""
+    """Give the checks of the rights of the store's file and folder."""
     if not os.access(file, os.R_OK | os.W_OK) or not os.access(file.parent, os.W_OK | os.X_OK):
         yield Check("store rights", False, f"{file} and its folder must be writable by this user")
     elif file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -166,7 +166,7 @@ def file_checks(file: Path) -> Iterator[Check]:
 
 
 def folder_checks(folder: Path | None) -> Iterator[Check]:
-    """Give what the rights of the log folder say."""
+    """Give the check of the rights of the log folder."""
     if folder is None:
         return
     existing = folder
@@ -181,7 +181,7 @@ def folder_checks(folder: Path | None) -> Iterator[Check]:
 
 
 def jobs_checks(folder: Path | None) -> Iterator[Check]:
-    """Give what is wrong in the folder of job files, its rights among it."""
+    """Give the mistakes in the folder of job files, and those of its rights."""
     from everytick.sources.files import read_all
 
     if folder is None:
@@ -199,7 +199,7 @@ def jobs_checks(folder: Path | None) -> Iterator[Check]:
 
 
 async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:
-    """Whether those who hold something live; silent nodes that hold nothing are merely gone."""
+    """Give the checks of nodes: those that own occurrences must live. A silent node that owns nothing is harmless."""
     now, nodes = await store.now(), await store.nodes()
     alive = [each for each in nodes if each.is_alive(now, app.settings.node_timeout)]
     holding = [each for each in nodes if each not in alive and each.holds]
@@ -225,7 +225,7 @@ def target_checks(alive: Sequence[NodeRecord], records: Sequence[JobRecord], now
 
 
 def agreement_checks(alive: Sequence[NodeRecord]) -> Iterator[Check]:
-    """Give what living nodes say of themselves that does not fit together, or that they cannot read."""
+    """Give the facts in which living nodes disagree, and the files that they cannot read."""
     told = [(each.id, each.facts) for each in alive if each.facts is not None]
     for what, values, harm in (
         ("everytick", {id_: facts.version for id_, facts in told}, "finish the deployment"),

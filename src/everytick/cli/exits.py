@@ -1,4 +1,4 @@
-"""What a command ends with: its refusals beside the exit codes of every application."""
+"""Exit codes and messages of a command that fails."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Refused(Exception):
 
 
 def code_of(error: BaseException) -> Exit:
-    """Return the exit code of an error; what nobody expected is our own fault."""
+    """Return the exit code of an error. An unexpected one is everytick's own fault."""
     if isinstance(error, Refused):
         return error.code
     return app_code_of(error)
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return what a person is told: what was wrong, and what to do about it."""
+    """Return the message for people: what was wrong, and what to do about it."""
     if isinstance(error, (Refused, errors.EverytickError)):
         return str(error)
     if isinstance(error, PermissionError):

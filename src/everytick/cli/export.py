@@ -150,13 +150,13 @@ def history_verb(
 
 
 async def _write_all(app: Everytick, page: Any, write: Callable[[dict[str, Any]], None]) -> int:
-    """Write one after another; only the names of jobs are kept."""
+    """Write the occurrences one after another. Only the names of jobs are kept in memory."""
     from everytick.cli.progress import ProgressDisplay
 
     store, names = await store_of_app(app), dict[str, str]()
     progress = ProgressDisplay("exporting")
     each: Occurrence
-    # Who sees the lines themselves needs no other word.
+    # Lines on a terminal show the progress themselves.
     with nullcontext() if is_terminal() else progress:
         async for each in page:
             if each.job_id not in names:
@@ -168,7 +168,7 @@ async def _write_all(app: Everytick, page: Any, write: Callable[[dict[str, Any]]
 
 
 def _writer(form: str, to: TextIO) -> Callable[[dict[str, Any]], None]:
-    """Return what writes one row."""
+    """Return a function that writes one row."""
     import csv
     import json
 

@@ -144,13 +144,13 @@ def apply_verb(
 
 
 def _folder_of(paths: Sequence[Path]) -> str | None:
-    """Return the folder beside which the store stands if none is named: the one that all these paths are or lie in."""
+    """Return the folder beside which the store is if none is named: the one that contains all these paths."""
     folders = {path if path.is_dir() else path.parent for path in paths}
     return str(folders.pop()) if len(folders) == 1 else None
 
 
 def _make_store_beside(folder: str | None) -> None:
-    """Make the store of a folder that has none, as `run --jobs` does; a named store must be there."""
+    """Make the store of a folder that has none, as `run --jobs` does. A named store must exist."""
     settings = state().settings
     if folder is None or settings["app"].value is not None or settings["store"].value is not None:
         return
@@ -161,7 +161,7 @@ def _make_store_beside(folder: str | None) -> None:
 
 
 class Told(NamedTuple):
-    """What changes, what is refused, and what that means for the runs to come of each job."""
+    """The changes, the refusals, and the upcoming runs of each job before and after."""
 
     changes: Sequence[Change]
     mistakes: Sequence[Mistake]
@@ -218,7 +218,7 @@ def _read(paths: Sequence[Path], owner: str) -> list[JobFile]:
 
 
 def _jobs(paths: Sequence[Path], owner: str) -> dict[str, FileJob]:
-    """The jobs of the files, if all of them are without a mistake."""
+    """Return the jobs of the files. Raise if one has a mistake."""
     files = _read(paths, owner)
     if mistakes := [mistake for file in files for mistake in file.mistakes]:
         for mistake in mistakes:
@@ -249,7 +249,7 @@ def _github(mistake: Mistake) -> str:
 
 
 def _show(told: Told, as_json: bool, with_runs: bool, times: Times) -> None:
-    """Write what changes; what stays as it is, is only counted."""
+    """Write the changes. Unchanged jobs are only counted."""
     changes = [change for change in told.changes if change.kind != "unchanged"]
     if as_json:
         show_json([_data(change, told.runs.get(change.name)) for change in changes])

@@ -32,7 +32,7 @@ def with_short_ids(text: str) -> str:
 
 
 def may_be_occurrence(text: str) -> bool:
-    """Tell whether the text can be an id or the beginning of one; a job may have such a name too."""
+    """Tell whether the text can be an id or the beginning of one. A job may have such a name too."""
     return _whole(text) is not None or _BEGINNING.fullmatch(text) is not None
 
 
@@ -48,7 +48,7 @@ async def occurrence_or_job(app: Everytick, text: str) -> str | None:
 
 
 async def whole_id(app: Everytick, text: str) -> str:
-    """Return the id that the text is or begins; what begins two is refused with both.
+    """Return the id that the text is or begins. A beginning of two ids is refused, and the error names both.
 
     No index answers for a beginning, so the newest occurrences are looked through: of all jobs, then
     those that have not ended, then of each job. What no id begins with is refused; any other
@@ -68,7 +68,7 @@ async def whole_id(app: Everytick, text: str) -> str:
 
 
 def _whole(text: str) -> str | None:
-    """The whole id that the text is, with or without `occ_`."""
+    """Return the text as a whole id, with or without `occ_`. None if it is none."""
     return next((id_ for id_ in (text, f"occ_{text}") if _WHOLE.fullmatch(id_)), None)
 
 

@@ -1,4 +1,4 @@
-"""`import`: what another scheduler keeps, as files of jobs; what is not carried over is listed, nothing is guessed."""
+"""`import`: turns the schedules of another scheduler into job files. What it cannot convert is listed, not guessed."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _import(
     strict: bool,
     read: _Reader,
 ) -> int:
-    """Read all files, then write what they hold and list what they hold besides; one that is none ends it all."""
+    """Read all files, then write their jobs and list the parts that are not converted. An invalid file ends it."""
     from everytick.sources.importing.findings import UnreadableSource
 
     if not files:
@@ -214,7 +214,7 @@ def _to_stdout(what: str, findings: Sequence[Findings]) -> None:
 
 
 def _to_folder(what: str, files: Sequence[Path], findings: Sequence[Findings], folder: Path) -> None:
-    """Write each file of jobs; what is there already is looked for first, so that all are written or none."""
+    """Write each job file. Refuse if one exists already, before the first is written."""
     from everytick.sources.importing.findings import file_of
 
     texts: dict[Path, str] = {}

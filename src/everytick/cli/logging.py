@@ -28,7 +28,7 @@ class Lines(logging.Formatter):
         self._colour = colour
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line; a control character in it is spelled out."""
+        """Return the line with control characters escaped."""
         at = datetime.fromtimestamp(record.created).astimezone()
         text = safe(record.getMessage())
         if speaker := getattr(record, "everytick", None):
@@ -42,7 +42,7 @@ class Lines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line: ts, level, event, logger, and whatever fields its writer gave as `extra`.
+    """One JSON object per line: ts, level, event, logger, and the fields of `extra`.
 
     everytick's own are component, job, occurrence, task, attempt, node, next_run and interval.
     """
@@ -73,7 +73,7 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str |
 
 
 def set_up(level: str, format_: Setting) -> None:
-    """Write everything from this level on to stderr; an application that has set up logging itself keeps its own.
+    """Write records from this level on to stderr. An application that has set up logging itself keeps its own.
 
     Unless somebody names a format outside of the code: that wins, as every setting does.
     """
@@ -86,6 +86,6 @@ def set_up(level: str, format_: Setting) -> None:
     handler.setFormatter(JsonLines() if format_.value == "json" else Lines(has_colour(sys.stderr)))
     root.handlers = [handler]
     root.setLevel(level.upper())
-    # It tells of every loop that begins, and nobody asked for that.
+    # asyncio logs every new event loop, which is noise here.
     logging.getLogger("asyncio").setLevel(max(root.level, logging.INFO))
     logging.captureWarnings(True)

@@ -70,7 +70,7 @@ async def _occurrence(app: Everytick, text: str) -> str:
 
 
 class LogReader:
-    """Copies what attempts have written to stdout, each byte once."""
+    """Copies the output of attempts to stdout, each byte once."""
 
     def __init__(self, folder: Path | None, task: str | None, attempt: int | None) -> None:
         self._folder, self._task, self._attempt = folder, task, attempt
@@ -80,7 +80,7 @@ class LogReader:
         self._latest = ""
 
     async def read(self, app: Everytick, id_: str, follow: bool) -> int:
-        """Return how many files were shown, once everything is; with `follow`, once the occurrence has ended."""
+        """Show all files and return how many there were. With `follow`, go on until the occurrence has ended."""
         import asyncio
 
         from everytick.domain.statuses import ENDED
@@ -110,7 +110,7 @@ class LogReader:
                     self._pass_on(file, f"{task}, attempt {attempt.number}")
 
     def _tell_failures(self, whole: Whole) -> None:
-        """End with the error of the last attempt of each task that is shown; beside what tasks wrote, not in it."""
+        """Write the error of the last attempt of each shown task to stderr, after the output of the tasks."""
         for task, attempt in last_of_each(
             [task_attempt for task_attempt in whole.attempts if self._is_shown(*task_attempt)]
         ):
@@ -155,7 +155,7 @@ class LogReader:
 
 
 def inside(folder: Path, path: str) -> Path | None:
-    """Return the file in the folder; a path that leads out of it is nobody's output."""
+    """Return the file in the folder, None for a path that leads out of it."""
     found = (folder / path).resolve()
     return found if found.is_relative_to(folder.resolve()) else None
 

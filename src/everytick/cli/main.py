@@ -1,4 +1,4 @@
-"""`everytick`: finds the verb, runs it, and turns whatever went wrong into one sentence and an exit code.
+"""`everytick`: finds the verb, runs it, and turns an error into one sentence and an exit code.
 
 A verb's module is loaded when it is called: `everytick --help` must not pay for all of them.
 """
@@ -95,11 +95,11 @@ class Verbs(Noun):
         return found
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb; a reader who has seen enough and went away is no error."""
+        """Run the verb. A closed pipe (`| head`) is no error."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # What is left in the buffer must not be written when the interpreter ends.
+            # The interpreter must not write the rest of the buffer when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return Exit.DONE
 

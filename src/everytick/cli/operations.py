@@ -38,7 +38,7 @@ def _reason(function: F) -> F:
 
 
 def _requesting(function: F) -> F:
-    """Add what all requests for an occurrence have."""
+    """Add the options that all requests for an occurrence have."""
     for option in (
         click.option("--timeout", metavar="TIME", help="With --wait: give up after so long, like 10m; exit code 124."),
         click.option("--wait", is_flag=True, help="Wait for its end; exit code 1 if it does not end well."),

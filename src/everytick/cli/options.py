@@ -29,7 +29,7 @@ def in_utc(function: F) -> F:
 
 
 def watchable(function: F) -> F:
-    """Add `--watch`, which shows the answer anew until somebody has seen enough."""
+    """Add `--watch`, which shows the answer again and again until Ctrl-C."""
     import time
     from functools import wraps
 
@@ -56,7 +56,7 @@ def sure(function: F) -> F:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Return if somebody says yes; a verb that destroys asks at a terminal and needs `--yes` everywhere else."""
+    """Return if the user says yes. A verb that deletes asks on a terminal and needs `--yes` everywhere else."""
     import sys
 
     if yes:

@@ -1,4 +1,4 @@
-"""What people and programs see: tables on a terminal, tab-separated lines in a pipe, JSON when asked; words on stderr.
+"""Output: tables on a terminal, tab-separated lines in a pipe, JSON with --json; messages on stderr.
 
 Nothing that came from a store or a file reaches a terminal raw: an escape sequence in a
 job's name could rewrite the screen, or the clipboard, of whoever looks.
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 _GAP = 2
 _NARROW, _INDENT = 24, 4
-"""A last column of fewer columns than 24 cannot be read: its text stands below the row, indented by 4."""
+"""A last column narrower than 24 characters cannot be read: its text goes below the row, indented by 4."""
 _LONGEST_WORD, _BROKEN_WORD = 16, 8
 """Words of more than 16 columns are broken in a table that is too wide, those of more than 8 if nothing else helps."""
 _MARKS = "-_/;,.=:"
-"""Where a word that is too long for its column is broken, if such a mark stands behind the first third of the line."""
+"""A word that is too long for its column is broken at such a character, if one is after the first third of the line."""
 _PAINT = {
     "completed": "green",
     "enabled": "green",
@@ -76,13 +76,13 @@ def write(text: str) -> None:
 
 
 def painted(text: str, status: str | None = None) -> str:
-    """Return a word in the colour of its status, where colour may be used."""
+    """Return a word in the colour of its status, if colours are on."""
     colour = _PAINT.get(text if status is None else status)
     return click.style(text, fg=colour) if colour and has_colour(sys.stdout) else text
 
 
 def cell(value: object, times: Times) -> str:
-    """Return a value as people see it, whole; in a pipe None is empty, and a length of time is in seconds."""
+    """Return the whole value for people. In a pipe None is empty, and a duration is in seconds."""
     on_terminal = is_terminal()
     if value is None or value == "":
         return "-" if on_terminal else ""
@@ -205,7 +205,7 @@ def _longest_word(text: str) -> int:
 
 
 def _shrunk(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return widths that fit into the room, the widest narrowed first; wider where they cannot be narrowed so far."""
+    """Return widths that fit into the room, the widest narrowed first. They may be wider than the room."""
     fitted = list(widths)
     while sum(fitted) > room:
         wide = [number for number, width in enumerate(fitted) if width > least[number]]
@@ -223,7 +223,7 @@ def columns() -> int:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return the text in lines of at most so many columns, broken between words where that is possible."""
+    """Return the text in lines of at most this width, broken between words if possible."""
     width = max(width, 2)  # the widest letters take two
     lines, line = [], ""
     for word in text.split(" "):
@@ -241,7 +241,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _start(text: str, width: int) -> str:
-    """Return as much of the beginning as so many columns hold; it ends with a mark like - or / if one is near."""
+    """Return as much of the beginning as fits into this width. It ends with a character like - or / if one is near."""
     while _width(text) > width:
         text = text[:-1]
     mark = max(map(text.rfind, _MARKS)) + 1
@@ -258,7 +258,7 @@ def _width(text: str) -> int:
 
 
 def show_pairs(pairs: Iterable[tuple[str, object]], times: Times) -> None:
-    """Write what is known of one thing, a line each; on a terminal, only what says something."""
+    """Write name and value pairs, one per line. On a terminal, empty values are left out."""
     known = [(name, cell(value, times)) for name, value in pairs]
     if not is_terminal():
         for name, text in known:
@@ -274,7 +274,7 @@ def show_pairs(pairs: Iterable[tuple[str, object]], times: Times) -> None:
 
 
 def show_text(text: str) -> None:
-    """Write text of several lines, such as a traceback; on a terminal, what is too long goes on in the next line."""
+    """Write text of several lines, such as a traceback. On a terminal, long lines are wrapped."""
     for line in safe(text).split("\n"):
         if not is_terminal() or _width(line) <= columns():
             click.echo(line, color=True)
@@ -285,13 +285,13 @@ def show_text(text: str) -> None:
 
 
 def listed(name: str, values: Iterable[object]) -> list[tuple[str, object]]:
-    """Return pairs of one name and many values; on a terminal, the name stands only before the first."""
+    """Return pairs of one name and many values. On a terminal, only the first pair has the name."""
     on_terminal = is_terminal()
     return [(name if number == 0 or not on_terminal else "", value) for number, value in enumerate(values)]
 
 
 def show_json(data: object) -> None:
-    """Write one JSON document; times are UTC in ISO-8601, lengths are seconds, and every escape is spelled out."""
+    """Write one JSON document: times in UTC as ISO-8601, durations in seconds, control characters escaped."""
     import json
 
     click.echo(json.dumps(plain(data), indent=2, ensure_ascii=True, allow_nan=False))
@@ -309,7 +309,7 @@ def plain(data: object) -> Any:
     if data is None or isinstance(data, (bool, int)):
         return data
     if isinstance(data, float):
-        # JSON has no word for what is endless or no number at all.
+        # JSON has no infinity and no NaN.
         return data if isfinite(data) else str(data)
     if isinstance(data, StrEnum):
         return str(data)

@@ -1,4 +1,4 @@
-"""How far long work has come: a line on a terminal after the first second; where nobody looks, nothing."""
+"""Progress of long work: a line on a terminal after the first second, nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BAR = 20
 
 
 class ProgressDisplay:
-    """Tells what goes on and how much of it is done, from a thread of its own: the work itself may hold its own.
+    """Shows the work and how much of it is done, from its own thread: the work may block the main one.
 
     `done` may be set, counted up by `step`, or asked for by `look` each time it is shown.
     """
@@ -45,7 +45,7 @@ class ProgressDisplay:
         self.done += count
 
     def words(self) -> str:
-        """Return the line: a bar where the whole is known, else what was counted, and how long it takes already."""
+        """Return the line: a bar if the total is known, else the count, and the time so far."""
         done = self.done if self._look is None else self._look()
         took = length(timedelta(seconds=time.monotonic() - self._begun))
         if not self.total:

@@ -71,7 +71,7 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool
     following = times.heading("next run")
     headings = ["job", "status", "schedule", following, "last run", "last result", "broken file"]
     if is_terminal():
-        # The schedule is the longest text: the last column may stand below its row. Broken files are told above.
+        # The schedule is the longest text: as the last column it may go below its row. Broken files are told above.
         headings = ["job", "status", following, "last run", "last result", "schedule"]
     rows = [
         {
@@ -93,7 +93,7 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool
 
 
 class Broken(NamedTuple):
-    """The files of jobs that living nodes cannot read, with what is wrong, and the same by the jobs they keep.
+    """The job files that living nodes cannot read, with their mistakes, and the same by the jobs of these files.
 
     `unknown` are the jobs that no living node knows how to run, with the reason. `parked` are those
     of which nothing is planned: some node cannot read their definition, or the store refuses their plan.
@@ -108,7 +108,7 @@ class Broken(NamedTuple):
 
 
 async def told_by_nodes(app: Everytick, records: Sequence[JobRecord]) -> Broken:
-    """Return what living nodes say of their files and of jobs, and which jobs the store has parked.
+    """Return the broken files and unknown jobs that living nodes report, and the jobs that the store has parked.
 
     What a silent node said may be mended since, and is left out.
     """
@@ -145,7 +145,7 @@ def tell_broken(broken: Broken) -> None:
 
 
 async def with_status(app: Everytick, records: Sequence[JobRecord]) -> list[tuple[JobRecord, JobStatus]]:
-    """Return each job with how it stands; one that is removed meanwhile is left out."""
+    """Return each job with its status. A job that was removed since is left out."""
     found = await app._statuses(records)
     return [(each, found[each.job.id]) for each in records if each.job.id in found]
 
@@ -168,7 +168,7 @@ def _last(record: JobRecord) -> str | None:
 
 
 def word(record: JobRecord, status: JobStatus, unknown: str | None = None) -> str:
-    """Return how a job stands, in a word or two; `unknown` is why no node can run it."""
+    """Return the status of a job in a word or two. `unknown` is why no node can run it."""
     if not record.job.enabled:
         return "disabled"
     if record.pause is not None:
@@ -266,7 +266,7 @@ def _details(record: JobRecord, following: list[datetime]) -> dict[str, Any]:
 
 
 def _policies(record: JobRecord) -> list[tuple[str, object, str]]:
-    """The policies that somebody set, and who; what nobody set is built-in."""
+    """Return the policies that were set, each with its origin. Others have built-in values."""
     from everytick.domain.reading import as_data
 
     effective = record.job.settings.effective()
@@ -333,20 +333,20 @@ def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
 
 
 async def _payload(app: Everytick, found: Occurrence) -> Any:
-    """The payload it runs with; only its own where its definition cannot be read here."""
+    """Return the payload it runs with; only its own if its definition cannot be read here."""
     editions = await (await store_of_app(app)).editions(found.job_id, {found.version})
     return found.payload_under(editions[0].job) if editions else found.payload
 
 
 def _results(whole: Whole) -> list[tuple[str, object]]:
-    """What the tasks returned, by their names if there are several."""
+    """Return the results of the tasks, by task name if there are several."""
     if len(whole.runs) == 1:
         return [("result", as_json_text(whole.result))]
     return [(f"result of {task}", as_json_text(result)) for task, result in whole.results.items()]
 
 
 def _error(attempt: Attempt) -> str | None:
-    """The error of an attempt: one line for people, who see the whole of the last one below; all of it in a pipe."""
+    """Return the error of an attempt: one line on a terminal, which shows the last error whole; all in a pipe."""
     return headline(attempt.error) if attempt.error and is_terminal() else attempt.error
 
 
@@ -513,11 +513,11 @@ def _state(node: NodeRecord, now: datetime, limit: timedelta) -> str:
 
 _FACTS = ("slots", "queues", "everytick", "python", "zone data", "clock")
 _WIDE = 140
-"""A narrower terminal has no room for a column for each fact: they stand together in the last one."""
+"""A narrower terminal has no room for a column for each fact: they share the last one."""
 
 
 def _facts_cells(node: NodeRecord) -> tuple[object, ...]:
-    """What the node said of itself, in the order of the headings; one that never did is only heard of."""
+    """Return the facts of the node, in the order of the headings; empty cells if it has told none."""
     facts = node.facts
     if facts is None:
         return (None,) * len(_FACTS)
@@ -526,7 +526,7 @@ def _facts_cells(node: NodeRecord) -> tuple[object, ...]:
 
 
 def _facts_text(node: NodeRecord) -> str | None:
-    """What the node said of itself, in one text."""
+    """Return the facts of the node in one text."""
     cells = _facts_cells(node)
     return ", ".join(f"{name} {value}" for name, value in zip(_FACTS, cells, strict=True) if value is not None) or None
 

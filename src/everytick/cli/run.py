@@ -82,7 +82,7 @@ def _greet(app: Everytick, once: bool) -> None:
 
 
 def _named(app: Everytick) -> str:
-    """What runs here, in words."""
+    """Return in words what runs here."""
     from everytick.cli.session import NAME
 
     code = "" if app.name == NAME else f"application {app.name} with {len(app.definitions)} jobs"

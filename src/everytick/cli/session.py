@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NAME = "everytick-command-line"
-"""The application that stands in where only a store was given; it owns no job."""
+"""The name of the application without jobs that is used if only a store is named."""
 
 _NEITHER = "neither an application nor a store was named"
 WAYS = (
@@ -35,7 +35,7 @@ WAYS = (
 def application(
     *, to_run: bool = False, make: bool = False, is_question: bool = False, folder: str | None = None
 ) -> Everytick:
-    """Return the application of this call; of application and store, that from the later place counts.
+    """Return the application of this call. If both application and store are set, the later place of settings wins.
 
     A folder of jobs is an application of its own, or adds to the one that is named. `to_run`
     refuses a mere store. `make` lets the file of a named store or of a folder's store come to exist. An operation
@@ -67,7 +67,7 @@ def application(
 
 
 def _nothing_named(to_run: bool) -> str:
-    """Return how to name an application or a store; a store in this folder that could be meant comes first."""
+    """Return how to name an application or a store, beginning with a store in this folder if there is one."""
     from everytick.app.application import DEFAULT_STORE
 
     file = DEFAULT_STORE.removeprefix("sqlite:///")
@@ -77,7 +77,7 @@ def _nothing_named(to_run: bool) -> str:
 
 
 def loaded(named: str) -> Everytick:
-    """Return the application `module:object`; `module` alone will do where it holds one only."""
+    """Return the application `module:object`, or that of `module` if it has only one."""
     module, _, attribute = named.partition(":")
     if not module or named.endswith(":") or module.endswith(".py") or "/" in module:
         wanted = os.path.splitext(os.path.basename(module))[0] or "module"
@@ -140,7 +140,7 @@ def _broken(module: str, error: Exception) -> Refused:
 
 
 def _last_line(error: BaseException) -> str:
-    """Where in the user's own code it went wrong: the last line that is not ours."""
+    """Return the last line of the traceback that is in the user's own code."""
     import traceback
 
     if isinstance(error, SyntaxError):
@@ -183,7 +183,7 @@ def _only_one(module: Any, name: str) -> Everytick:
 
 
 def _on_folder(folder: str, make: bool) -> Everytick:
-    """The application of a folder that has no store of its own: beside the folder, wherever one calls from."""
+    """Return an application for a folder of jobs. Its store is beside the folder, not in the current folder."""
     from urllib.parse import quote
 
     from everytick.app import Everytick
@@ -216,7 +216,7 @@ def _on_store(address: str, *, make: bool, in_memory: bool = False) -> Everytick
 
 
 def _configured(app: Everytick, settings: Settings) -> Everytick:
-    """Let the settings that somebody gave outside of the code win over those in it."""
+    """Let settings from outside the code win over those in it."""
     from dataclasses import fields
     from pathlib import Path
 
@@ -240,7 +240,7 @@ def _configured(app: Everytick, settings: Settings) -> Everytick:
 
 
 def who() -> str:
-    """Return who asks: the user, whom every operation stores with its fact."""
+    """Return the name of the user, which every operation stores with its fact."""
     from getpass import getuser
 
     try:
@@ -266,7 +266,7 @@ def ask(
     telling: ProgressDisplay | str | None = None,
     folder: str | None = None,
 ) -> T:
-    """Return what the work returns, given the application of this call; its store is closed afterwards.
+    """Call the work with the application of this call and return its result. The store is closed afterwards.
 
     If it takes more than a second, `telling` says on a terminal what goes on.
     """
@@ -294,7 +294,7 @@ def _answer(
 
 
 async def store_of_app(app: Everytick) -> AnyStore:
-    """Return the application's store, opened, for what no question of the application answers."""
+    """Return the application's open store, for verbs that the application does not have."""
     return await app._opened()
 
 

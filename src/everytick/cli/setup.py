@@ -222,7 +222,7 @@ def print_unit(user: str | None) -> None:
 
 
 def _named(app: Everytick) -> Iterator[tuple[str, str]]:
-    """The variables that name what runs; a configuration file is found in the folder itself."""
+    """Return the environment variables of the unit. A configuration file is found in the folder itself."""
     from everytick.config.settings import SettingPlace, without_password
 
     settings = state().settings
@@ -239,7 +239,7 @@ def _named(app: Everytick) -> Iterator[tuple[str, str]]:
 
 
 def _escaped(text: str) -> str:
-    """The text as it stands for itself in a unit, where % begins a specifier and a line is a line."""
+    """Return the text escaped for a unit file, in which % begins a specifier."""
     if not text.isprintable():
         raise Refused(f"'{shown(text)}' holds a control character, which no unit can carry: rename it")
     return text.replace("\\", "\\\\").replace("%", "%%")

@@ -1,4 +1,4 @@
-"""`simulate`: the coming days on virtual time: what collides, what is late, what is left out, and how busy it gets."""
+"""`simulate`: the coming days on virtual time: collisions, late and skipped runs, and the load."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def simulate_verb(
 
 @dataclass(frozen=True)
 class _Question:
-    """What somebody wants to foresee."""
+    """The options of one forecast."""
 
     length: timedelta
     slots: int
@@ -104,7 +104,7 @@ class _Question:
     outages: Sequence[tuple[datetime, datetime]]
 
     async def answered(self, store: AnyStore) -> Forecast:
-        """Return what the coming days bring, if the outages lie in them."""
+        """Return the forecast. Raise if an outage lies outside of it."""
         from everytick.cli.progress import ProgressDisplay
         from everytick.simulate.forecast import foresee
 
@@ -125,7 +125,7 @@ class _Question:
 
 
 async def _on_store(app: Everytick, question: _Question) -> Forecast:
-    """What the store holds; while it holds nothing, what the application would bring into it."""
+    """Return the jobs of the store, or those that the application would store if the store is empty."""
     file = app._make_store().address.file
     store = None if file is not None and not file.exists() else await store_of_app(app)
     if app.definitions and (store is None or not await store.list()):
@@ -157,7 +157,7 @@ async def _store_of(paths: Sequence[Path]) -> MemoryStore:
 
 
 def _empty_store() -> MemoryStore:
-    """A store of its own, at the time that it is."""
+    """Return an empty store in memory, at the present time."""
     from everytick.stores.memory import MemoryStore
 
     now = datetime.now(UTC)
@@ -211,7 +211,7 @@ def _refuse_strangers(given: Mapping[str, timedelta], found: Forecast) -> None:
 
 
 def _nights(found: Forecast) -> list[tuple[datetime, str, str]]:
-    """What changes of the clock do to which job."""
+    """Return the clock changes in the forecast, with their jobs and effects."""
     every = [
         (change.instant, job.name, change_words(change))
         for job in found.jobs

@@ -1,4 +1,4 @@
-"""What was given on the command line, before and after the verb alike, and what it comes to."""
+"""The common options of the command line, before and after the verb, and the settings that follow from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class State:
 
     @property
     def settings(self) -> Settings:
-        """Every setting with its origin; a mistake in a file is told from a mistake on the command line."""
+        """Every setting with its origin. A mistake in a file has another exit code than one on the command line."""
         if self._settings is None:
             from everytick.config.settings import Setting, SettingPlace, from_file, gather
 
@@ -56,7 +56,7 @@ def state() -> State:
 
 
 def _note(ctx: click.Context, parameter: click.Parameter, given: Any) -> None:
-    """Keep an option that was given; the one after the verb wins over the one before it."""
+    """Store an option. The one after the verb wins over the one before it."""
     found = ctx.find_root().obj
     if given is None or given is False or given == () or not isinstance(found, State):
         return
@@ -121,14 +121,14 @@ def _write_own_options(command: click.Command, ctx: click.Context, formatter: cl
 
 
 class Verb(click.Command):
-    """A verb; it takes the common options too, so that nobody needs to know on which side of it they belong."""
+    """A verb. It takes the common options too, so that they may stand before or after it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params = [*self.params, *common_options()]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options that only this verb has, and where those of every verb are explained."""
+        """Write the verb's own options, and where the common options are explained."""
         _write_own_options(self, ctx, formatter)
 
 
@@ -142,7 +142,7 @@ class Noun(click.Group):
         self.params = [*self.params, *common_options()]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options; below the command itself, only where those of every verb are explained."""
+        """Write the options. For a group of verbs, write only where the common options are explained."""
         if ctx.parent is None:
             super().format_options(ctx, formatter)
             return
@@ -152,14 +152,14 @@ class Noun(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the verb that was meant; of an unknown one, say which is near."""
+        """Return the verb. The error about an unknown one suggests a similar verb."""
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
             raise unknown(args[0], self.list_commands(ctx), ctx)
         return super().resolve_command(ctx, args)
 
 
 def unknown(word: str, known: Sequence[str], ctx: click.Context) -> click.UsageError:
-    """Return the error about a verb that nobody knows."""
+    """Return the error about an unknown verb."""
     from everytick.domain.names import did_you_mean
     from everytick.errors import shown
 

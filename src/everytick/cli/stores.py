@@ -1,4 +1,4 @@
-"""What the command line knows of a store beyond the questions of an application: what it is, and where."""
+"""The kind and place of a store, which an application does not tell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StorePlace(NamedTuple):
-    """A store's kind, where it is as it may be shown, and its file if it is one."""
+    """A store's kind, its place as text for people, and its file if it has one."""
 
     kind: str
     where: str
@@ -20,7 +20,7 @@ class StorePlace(NamedTuple):
 
 
 def place_of(store: AnyStore) -> StorePlace:
-    """Return where a store is; of an address, without its password."""
+    """Return the kind and place of a store. An address is without its password."""
     from everytick.config.settings import without_password
 
     address = store.address
@@ -32,14 +32,14 @@ def place_of(store: AnyStore) -> StorePlace:
 
 
 def newest_schema(kind: str) -> int | None:
-    """Return the number of the newest migration that this everytick knows; an open store is at it."""
+    """Return the number of the newest migration of this everytick. Every open store has it."""
     from everytick.stores.queries import load_migrations
 
     return None if kind == "memory" else load_migrations(f"everytick.stores.{kind}")[-1].number
 
 
 def log_folder(app: Everytick, store: AnyStore) -> Path | None:
-    """Return where a node of this application on this host keeps the output of tasks."""
+    """Return the folder in which a node of this application on this host stores the output of tasks."""
     # The node's own rule, so that both look in the same place.
     from everytick.app.running import _log_folder
 

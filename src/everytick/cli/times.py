@@ -50,7 +50,7 @@ class Times:
         return f"{text} ({self.zone})"
 
     def read(self, text: str) -> datetime:
-        """Return the moment that a text names: ISO-8601; one without an offset is meant in this zone."""
+        """Return the moment of an ISO-8601 text. One without an offset is in this time zone."""
         from everytick.app.lookups import moment_of
 
         written = re.sub(r"^(\d{4}-\d\d-\d\d) (?=\d)", r"\1T", text.strip())
@@ -71,7 +71,7 @@ def before(now: datetime, text: str) -> datetime:
 
 
 def _info(name: str) -> tzinfo:
-    """Return the zone; it may be written as a rule, which `zoneinfo` does not know."""
+    """Return the time zone, which may be a rule that `zoneinfo` does not know."""
     if name == "UTC":
         return UTC
     from everytick.schedules.timezones import zone
@@ -85,5 +85,5 @@ def _local() -> str:
     try:
         return local_timezone()
     except InvalidPolicies:
-        # This machine cannot say where it is; nothing is guessed, and every time is shown with its zone.
+        # The time zone of this machine is unknown: every time is shown with its zone.
         return "UTC"

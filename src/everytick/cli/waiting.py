@@ -29,7 +29,7 @@ _BAR = 20
 
 
 async def follow(app: Everytick, id_: str, within: timedelta | None, job: str | None = None) -> Whole:
-    """Return the occurrence once it has ended; on a terminal, show how far it has come meanwhile.
+    """Return the occurrence once it has ended. On a terminal, show its progress until then.
 
     `job` is the name of its job, if that is known: an occurrence that is not planned yet does not tell.
     """
@@ -67,7 +67,7 @@ async def follow(app: Everytick, id_: str, within: timedelta | None, job: str | 
 
 
 async def _found(app: Everytick, id_: str) -> Whole | None:
-    """The occurrence, or None as long as no plan has made it."""
+    """Return the occurrence, None while no plan has created it."""
     try:
         return await app.occurrence(id_)
     except NotFound:
@@ -97,7 +97,7 @@ async def _obstacle(app: Everytick, whole: Whole | None, job: str | None, *, is_
 
 
 def words(whole: Whole | None, waited: timedelta) -> str:
-    """Say how far it has come: its status, and what the attempts that run have told."""
+    """Return the progress in words: the status, and the notes of running attempts."""
     if whole is None or whole.occurrence.created_at is None:
         return f"asked for, not planned yet  {length(waited)}"
     parts: list[str] = [whole.occurrence.status]
@@ -121,14 +121,14 @@ def _progress(attempt: Attempt) -> str:
 
 
 class TerminalLine:
-    """One line of a terminal that is written anew; where nobody looks, or a line cannot be taken back, nothing is."""
+    """One line of a terminal that is rewritten. In a pipe, or on a terminal that cannot rewrite, it writes nothing."""
 
     def __init__(self) -> None:
         self._is_shown = False
         self._is_wanted = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
 
     def show(self, text: str) -> None:
-        """Write the text in the place of what stood there."""
+        """Replace the line by this text."""
         if self._is_wanted:
             from shutil import get_terminal_size
 
@@ -144,7 +144,7 @@ class TerminalLine:
 
 
 def tell_end(whole: Whole) -> Exit:
-    """Say how it ended and what it returned, and return the exit code of that."""
+    """Write how it ended and its result, and return the exit code."""
     found, took = whole.occurrence, ""
     if found.started_at is not None and found.ended_at is not None:
         took = f" after {length(found.ended_at - found.started_at)}"
