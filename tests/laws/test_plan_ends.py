@@ -51,7 +51,7 @@ def test_nothing_follows_from_an_end_that_a_plan_does_not_await(history: History
 
 @settings(max_examples=200)
 @given(histories())
-def test_whoever_begins_to_wait_behind_ends_that_wake_nobody_is_looked_at_once_more(history: History) -> None:
+def test_an_occurrence_that_begins_to_wait_behind_unawaited_ends_is_planned_once_more(history: History) -> None:
     """An end between the snapshot and the mark wakes nobody: the plan after it sees whether there was one."""
     for looked in history:
         unmarked = plan(replace(looked.snapshot, awaited=False), looked.now, looked.limit)

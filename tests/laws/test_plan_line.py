@@ -48,7 +48,7 @@ def test_no_plan_holds_more_than_its_limit(history: History) -> None:
 
 @settings(max_examples=120)
 @given(histories())
-def test_nobody_looks_again_too_late(history: History) -> None:
+def test_no_job_is_woken_too_late(history: History) -> None:
     """Liveness: `wake_at` is never later than the next undecided instant."""
     for looked in history:
         after, wake_at = committed(looked.snapshot, looked.plan), looked.plan.wake_at
@@ -119,7 +119,7 @@ def test_a_catch_up_costs_no_live_instant(history: History) -> None:
 
 @settings(max_examples=120)
 @given(histories())
-def test_whoever_waits_has_somebody_busy_before_him(history: History) -> None:
+def test_every_waiting_occurrence_has_a_busy_one_before_it(history: History) -> None:
     """Liveness; F4: and nobody waits while there is room, unless the planner comes straight back for him."""
     for looked in history:
         now = looked.now
@@ -152,7 +152,7 @@ def test_no_plan_makes_more_busy_than_may_be(history: History) -> None:
 
 @settings(max_examples=120)
 @given(histories())
-def test_everybody_comes_out_in_order_of_the_line(history: History) -> None:
+def test_occurrences_start_in_the_order_of_the_line(history: History) -> None:
     """S4-017; order; C-12, S4-019: by (line_at, id), and nobody is released before one who waits longer."""
     for looked in history:
         order = [(each.line_at, each.id) for each in looked.plan.creations]

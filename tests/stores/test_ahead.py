@@ -72,7 +72,7 @@ async def test_what_is_over_or_back_in_line_is_not_ahead(store: AnyStore, clock:
     assert (await store.ahead(NodeScope("node-1"))).ready_at is None
 
 
-async def test_a_paused_job_wakes_nobody_but_for_the_end_of_its_pause(store: AnyStore, clock: ManualClock) -> None:
+async def test_a_paused_job_wakes_only_at_the_end_of_its_pause(store: AnyStore, clock: ManualClock) -> None:
     """Planning.md, wake_at: a pause costs nothing."""
     stored = await put(store, job())
     await store.request(stored.job_id, Pause())

@@ -170,7 +170,7 @@ async def test_what_was_not_claimed_takes_the_new_version_and_what_has_started_k
     assert [each.version for each in await occurrences(store)] == [1, 2]
 
 
-async def test_edits_that_nobody_looks_at_are_bounded(store: AnyStore, clock: ManualClock) -> None:
+async def test_edits_without_a_plan_in_between_are_bounded(store: AnyStore, clock: ManualClock) -> None:
     await put(store, job())
     for number in range(1, 16):
         clock.move(seconds=1)

@@ -25,7 +25,7 @@ async def is_awaited(store: AnyStore, job_id: str) -> bool:
     return (await store.look([job_id]))[job_id].awaited
 
 
-async def test_an_end_that_nobody_waits_for_wakes_nobody(store: AnyStore, clock: ManualClock) -> None:
+async def test_an_unawaited_end_wakes_no_job(store: AnyStore, clock: ManualClock) -> None:
     """A node that ends thousands in a second must not look at each of their jobs again."""
     stored = await put(store, job())
     clock.move(hours=1)
@@ -65,7 +65,7 @@ async def test_the_last_end_is_known_to_the_plans_that_follow(store: AnyStore, c
     assert span.why == "already successful"
 
 
-async def test_an_end_wakes_whoever_waits_in_line(store: AnyStore, clock: ManualClock) -> None:
+async def test_an_end_wakes_the_job_of_a_waiting_occurrence(store: AnyStore, clock: ManualClock) -> None:
     stored = await put(store, job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
@@ -103,7 +103,7 @@ async def test_an_end_before_the_mark_is_not_slept_through(store: AnyStore, cloc
     assert await statuses(store) == ["completed", "pending"]
 
 
-async def test_what_a_plan_creates_while_somebody_waits_is_awaited_too(store: AnyStore, clock: ManualClock) -> None:
+async def test_occurrences_created_while_another_waits_are_awaited_too(store: AnyStore, clock: ManualClock) -> None:
     stored = await put(store, job(overlap="allow"))
     clock.move(hours=1)
     await plan_once(store)
@@ -129,7 +129,7 @@ async def test_what_a_plan_creates_while_somebody_waits_is_awaited_too(store: An
     assert await statuses(store) == ["completed", "pending", "completed"]
 
 
-async def test_a_park_wakes_whoever_waits_and_nobody_else(store: AnyStore, clock: ManualClock) -> None:
+async def test_a_parked_retry_wakes_a_job_with_waiting_occurrences_only(store: AnyStore, clock: ManualClock) -> None:
     """The next instant may make a parked retry pointless; where none has come, its `ready_at` is all there is."""
     retry = Retry(3, "10m", superseded_by_next=True)
     alone = await put(store, job("alone", retry=retry))

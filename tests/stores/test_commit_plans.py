@@ -184,7 +184,7 @@ async def test_a_reschedule_takes_the_place_of_the_instants_before_it(store: Any
 
 
 @pytest.mark.parametrize("claimed", [True, False])
-async def test_nobody_comes_into_the_place_of_one_who_was_claimed_meanwhile(
+async def test_a_plan_does_not_replace_an_occurrence_that_was_claimed_since(
     store: AnyStore, clock: ManualClock, claimed: bool
 ) -> None:
     """F1: the plan ends what nobody has claimed, and before its commit somebody does."""

@@ -117,7 +117,7 @@ async def test_a_note_of_what_was_forgotten_is_dropped(store: AnyStore, clock: M
     assert await statuses(store) == []
 
 
-async def test_a_note_wakes_nobody_and_changes_no_decision(store: AnyStore, clock: ManualClock) -> None:
+async def test_a_note_wakes_no_job_and_changes_no_decision(store: AnyStore, clock: ManualClock) -> None:
     claim = await running(store, clock)
     [record] = await store.list()
     [seen] = (await store.look([record.job.id])).values()

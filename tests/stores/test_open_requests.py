@@ -119,7 +119,7 @@ async def test_a_trigger_and_a_replay_of_one_key_are_two_requests(store: AnyStor
         await store.request("occ_00000000-0000-5000-8000-000000000000", Cancel())
 
 
-async def test_what_was_canceled_before_it_was_planned_holds_nobody_up(store: AnyStore, clock: ManualClock) -> None:
+async def test_a_request_canceled_before_its_plan_blocks_no_other(store: AnyStore, clock: ManualClock) -> None:
     """The next in line follows at once."""
     stored = await put(store, job())
     await plan_once(store)

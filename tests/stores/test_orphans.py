@@ -84,7 +84,7 @@ async def test_a_claim_is_taken_by_its_key_from_a_living_node(store: AnyStore, c
     assert await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))]) == [Commit.STALE]
 
 
-async def test_what_has_ended_or_is_held_by_nobody_is_not_taken(store: AnyStore, clock: ManualClock) -> None:
+async def test_ended_and_unowned_occurrences_are_not_taken_over(store: AnyStore, clock: ManualClock) -> None:
     """S0-075: whatever a reaper saw before."""
     claim = await _held(store, clock, retry={"max": 1, "interval": "1h"})
     await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time, FAILED))])

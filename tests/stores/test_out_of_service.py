@@ -32,7 +32,7 @@ async def running(store: AnyStore, clock: ManualClock, **policies: Any) -> tuple
     return stored.job_id, await claim_one(store)
 
 
-async def test_disabling_puts_back_in_line_whatever_nobody_has_claimed(store: AnyStore, clock: ManualClock) -> None:
+async def test_disabling_queues_every_unclaimed_occurrence(store: AnyStore, clock: ManualClock) -> None:
     """F8, S0-132: whatever its cause; it goes on when the job is enabled."""
     stored = await put(store, job(overlap="allow"))
     await store.request(stored.job_id, Trigger("by-hand"))
@@ -87,9 +87,7 @@ async def test_an_edit_of_a_disabled_job_wakes_no_retry(store: AnyStore, clock: 
     assert (await claim_one(store)).occurrence.id == claim.occurrence.id
 
 
-async def test_what_a_node_gives_back_of_a_disabled_job_is_claimed_by_nobody(
-    store: AnyStore, clock: ManualClock
-) -> None:
+async def test_an_occurrence_given_back_of_a_disabled_job_is_not_claimed(store: AnyStore, clock: ManualClock) -> None:
     """F8: neither what a stopping node had begun, nor what a silent one held."""
     _, claim = await running(store, clock, on_orphan="resume")
     await put(store, job(retry=FOR_EVER, on_orphan="resume", enabled=False))

@@ -76,7 +76,7 @@ async def test_it_goes_in_batches(store: AnyStore, clock: ManualClock) -> None:
     assert await occurrences(store) == []
 
 
-async def test_what_nobody_has_claimed_goes_with_it(store: AnyStore, clock: ManualClock) -> None:
+async def test_unclaimed_occurrences_are_deleted_with_their_job(store: AnyStore, clock: ManualClock) -> None:
     stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)

@@ -111,7 +111,7 @@ async def test_what_another_node_has_begun_stays_and_is_told_as_a_duplicate(
     assert (await store.get([stored.job_id]))[stored.job_id].watermark == clock.time
 
 
-async def test_what_was_planned_meanwhile_and_begun_by_nobody_is_what_was_fired(
+async def test_a_fired_run_replaces_an_occurrence_that_was_planned_and_not_begun(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """C-28: it has run, so that nobody runs it again."""
@@ -242,9 +242,7 @@ async def test_what_was_skipped_elsewhere_is_told_too_unless_it_was_decided_here
     assert isinstance(fired.runs[0], FiredRun)
 
 
-async def test_an_instant_that_nobody_decided_before_the_outage_is_not_passed_over(
-    store: AnyStore, clock: ManualClock
-) -> None:
+async def test_an_instant_unplanned_before_the_outage_is_not_lost(store: AnyStore, clock: ManualClock) -> None:
     """It was due when the store was last heard of: it seemed to be planned there, and was not."""
     stored = await put(store, job(overlap="allow", recovery="execute_all"))
     await plan_once(store)

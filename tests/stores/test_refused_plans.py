@@ -19,7 +19,7 @@ def spoilt(plan: Plan) -> Plan:
     return replace(plan, watermark=plan.watermark - timedelta(days=1))
 
 
-async def test_a_refused_plan_is_set_aside_and_the_others_are_written(store: AnyStore, clock: ManualClock) -> None:
+async def test_a_refused_plan_is_postponed_and_the_others_are_written(store: AnyStore, clock: ManualClock) -> None:
     """C-46, D7: tried together, then each alone; the refused one is looked at again in a minute."""
     ids = [(await put(store, job(name))).job_id for name in ("a", "b", "c")]
     await plan_once(store)

@@ -31,7 +31,7 @@ async def test_what_a_plan_or_a_person_ended_owes_one_too(store: AnyStore, clock
     assert await deliver(store) == [made.id]
 
 
-async def test_nothing_is_owed_where_nobody_waits_for_a_report(store: AnyStore, clock: ManualClock) -> None:
+async def test_no_report_is_due_without_a_hook(store: AnyStore, clock: ManualClock) -> None:
     """Neither an ordinary end nor one without an owner marks a row that nobody would ever clear."""
     await put(store, job(reports=False))
     clock.move(hours=1)

@@ -124,7 +124,7 @@ async def test_a_pause_ends_by_itself(store: AnyStore, clock: ManualClock) -> No
     assert (await store.get([stored.job_id]))[stored.job_id].pause is None
 
 
-async def test_a_pause_puts_back_what_nobody_claimed_and_honours_requests(store: AnyStore, clock: ManualClock) -> None:
+async def test_a_pause_queues_unclaimed_instants_and_leaves_requests(store: AnyStore, clock: ManualClock) -> None:
     """I13, S4-024: no claim commits after the pause; what people ask for is not held."""
     stored = await put(store, job())
     clock.move(hours=1)
@@ -161,7 +161,7 @@ async def test_canceling_ends_what_waits_and_asks_what_runs(store: AnyStore, clo
     assert (await store.beat("node-1", [claim.key])).cancel == ((claim.key, "stop"),)
 
 
-async def test_a_bell_rings_for_what_somebody_may_wait_for(store: AnyStore, clock: ManualClock) -> None:
+async def test_the_bell_rings_for_changes_that_a_node_may_wait_for(store: AnyStore, clock: ManualClock) -> None:
     stored = await put(store, job())
     assert await store.bell(20)
     assert not await store.bell(0)

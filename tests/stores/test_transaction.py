@@ -242,7 +242,7 @@ async def test_two_claims_have_their_transactions_at_once(store: AnyStore, clock
 
 
 @on_every_store_that_shares
-async def test_a_task_that_is_canceled_in_its_transaction_holds_nobody_up(
+async def test_a_task_canceled_in_its_transaction_blocks_no_other(
     store: AnyStore, clock: ManualClock, ledger: Ledger
 ) -> None:
     claim, _ = await running(store, clock)

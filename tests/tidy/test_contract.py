@@ -77,7 +77,7 @@ def test_a_number_that_is_measured_names_a_file_that_exists() -> None:
     ]
 
 
-def test_a_number_that_nobody_asked_for_is_a_fault() -> None:
+def test_an_unknown_requirement_number_is_a_fault() -> None:
     [said] = faults(ASKED, {**TESTED, "S0-999": [("tests/test_a.py", "test_one")]})
 
     assert said == "S0-999 is named by tests/test_a.py::test_one, and docs/contract.toml does not know it"

@@ -190,7 +190,7 @@ def test_mistakes_in_tasks_are_refused_on_their_own_line_and_change_nothing() ->
     assert [task.name for task in etl.job.tasks] == ["a", "b"]
 
 
-def test_an_after_that_nobody_answers_is_refused_when_the_jobs_are_asked_for() -> None:
+def test_an_after_without_its_task_is_refused_when_the_jobs_are_read() -> None:
     """It might have come until then."""
     tick = Everytick()
     tick.define("etl", every("1h")).task(after="extrac")(sample)

@@ -65,7 +65,7 @@ def test_a_traceback_is_shown_only_when_asked_for(folder: Path) -> None:
     assert "Traceback" in done.stderr
 
 
-def test_what_nobody_expected_is_our_own_fault_and_still_a_sentence(folder: Path) -> None:
+def test_an_unexpected_error_is_our_own_fault_and_still_a_sentence(folder: Path) -> None:
     (folder / "odd.py").write_text(
         "from everytick import Everytick\n"
         "class Odd(Everytick):\n"

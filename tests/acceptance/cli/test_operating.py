@@ -79,7 +79,7 @@ def test_a_verb_that_destroys_asks_at_a_terminal(folder: Path) -> None:
     assert [row[0] for row in everytick(folder, "list", "--store", "sqlite:///jobs.db").rows] == ["broken", "pulse"]
 
 
-def test_where_nobody_can_be_asked_yes_is_needed(folder: Path) -> None:
+def test_without_a_terminal_yes_is_needed(folder: Path) -> None:
     everytick(folder, "run", "--once", "-a", "shop")
 
     refused = everytick(folder, "remove", "nightly", "-a", "shop", answer="y\n")

@@ -43,7 +43,7 @@ class Begin:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_basic_ticks_until_somebody_stops_it(begin: Begin, number: signal.Signals) -> None:
+def test_basic_ticks_until_it_is_stopped(begin: Begin, number: signal.Signals) -> None:
     """S4-005, S0-130, S0-109: one signal stops it cleanly, and its jobs are kept beside it."""
     with begin("basic.py") as child:
         assert child.stdout is not None

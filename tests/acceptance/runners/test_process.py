@@ -243,13 +243,13 @@ async def test_a_process_has_no_part_in_the_stores_transaction(pool: ProcessPool
     assert "a process cannot share a connection" in error_of(await carried_out(body(process_tasks.transacts, pool)))
 
 
-async def test_no_more_processes_than_the_pool_has_and_nobody_is_forgotten(pool: ProcessPool) -> None:
+async def test_no_more_processes_than_the_pool_has_and_no_call_is_forgotten(pool: ProcessPool) -> None:
     outcomes = await asyncio.gather(*(carried_out(body(process_tasks.pid, pool), attempt()) for _ in range(20)))
 
     assert 1 <= len({value_of(outcome) for outcome in outcomes}) <= 2
 
 
-async def test_whoever_stops_waiting_in_line_takes_no_turn_from_the_next(guard: Guard) -> None:
+async def test_a_canceled_wait_takes_no_process_from_the_next(guard: Guard) -> None:
     pool, services = ProcessPool(1, guard, LONG), Remembering()
     first, second = attempt(services=services), attempt()
     running = begun(body(process_tasks.cleans_up, pool), first)

@@ -485,7 +485,7 @@ async def test_the_wrong_colour_of_transaction_is_refused_with_the_right_one(poo
         pass
 
 
-async def test_a_coroutine_that_nobody_awaited_is_a_failure_that_says_so(pool: ThreadPool) -> None:
+async def test_a_coroutine_that_is_not_awaited_is_a_failure_that_says_so(pool: ThreadPool) -> None:
     async def later() -> int:
         return 1
 

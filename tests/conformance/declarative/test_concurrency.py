@@ -215,7 +215,7 @@ def test_reentrancy_protection_initialize_while_stopping_is_refused(quick: Adapt
     quick.play(story)
 
 
-def test_reentrancy_protection_initialize_goes_on_though_nobody_waits_for_it(adapter: Adapter) -> None:
+def test_reentrancy_protection_initialize_goes_on_without_a_waiter(adapter: Adapter) -> None:
     """S2-063: whoever awaits it may be canceled; the scheduler is whole afterwards, one way or the other."""
 
     async def story(world: World) -> None:
@@ -295,7 +295,7 @@ def test_resource_management_nothing_is_left_on_the_loop(adapter: Adapter) -> No
     adapter.play(story)
 
 
-def test_resource_management_a_failure_affects_nobody_else(adapter: Adapter) -> None:
+def test_resource_management_a_failure_affects_no_other_task(adapter: Adapter) -> None:
     """S2-064: ninety that fail beside ten that do not."""
 
     async def story(world: World) -> None:

@@ -105,7 +105,7 @@ async def test_what_is_not_ready_yet_is_not_given(store: PostgresStore, clock: M
     assert await statuses(store) == ["pending"]
 
 
-async def test_nobody_is_rung_where_nobody_else_has_anything_to_do(store: PostgresStore, db: Any) -> None:
+async def test_the_bell_is_silent_where_no_other_node_has_work(store: PostgresStore, db: Any) -> None:
     """The others know when to look next: that has not changed."""
     await asked_for(store)
     rung = await db.fetchval("select last_value from pulse")

@@ -99,9 +99,7 @@ async def test_a_server_that_is_away_is_called_by_us_alone_and_no_traceback_is_l
 
 
 @pytest.mark.parametrize("kind", ["connection", "transaction"])
-async def test_whoever_stops_waiting_for_a_frozen_server_does_not_wait_for_it_to_hear_so(
-    postgres: Server, kind: str
-) -> None:
+async def test_a_canceled_wait_for_a_frozen_server_ends_at_once(postgres: Server, kind: str) -> None:
     """C-28: a timeout that itself needs an answer would be none; afterwards connections can be had as ever."""
     async with proxied(postgres) as proxy:
         store = PostgresStore(proxy.address, connections=1)
@@ -142,7 +140,7 @@ async def test_a_transaction_commits_or_rolls_back_whole_whatever_ends_it(store:
         assert [row["word"] for row in await db.fetch(f"select word from {table}")] == ["kept"]
 
 
-async def test_whoever_is_told_twice_to_stop_stops_at_whatever_turns_of_the_loop_that_is(store: PostgresStore) -> None:
+async def test_two_cancels_at_any_turns_of_the_loop_stop_the_wait(store: PostgresStore) -> None:
     """G1: a cancellation that came out as `StoreUnavailable` would be taken for an outage, and waited out for ever."""
     became = []
     for before, between in product(range(12), range(1, 6)):

@@ -61,7 +61,7 @@ async def test_those_whose_time_has_come_stand_in_line_by_priority_and_age(
     assert [each.job.name for each in await store.claim(NodeScope("node-1"), 5)] == ["low"]
 
 
-async def test_claimers_that_find_ripe_ones_at_the_same_moment_leave_none_behind(
+async def test_claimers_that_meet_newly_ready_occurrences_at_once_leave_none_behind(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
     """Whoever does not get to put them in line claims them all the same, once they stand there."""

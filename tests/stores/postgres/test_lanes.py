@@ -58,7 +58,7 @@ class Busy:
         yield None
 
 
-async def test_two_batches_are_planned_at_once_and_none_in_vain(
+async def test_two_batches_are_planned_at_once_and_none_is_stale(
     postgres: Server, store: PostgresStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One is decided while the other is written: two cores share what very many jobs cost."""

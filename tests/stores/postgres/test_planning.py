@@ -66,7 +66,9 @@ async def test_a_planner_that_falls_silent_loses_its_hold_and_its_plan_is_settle
     assert await statuses(store) == ["pending"]
 
 
-async def test_an_ending_waits_for_nobody_who_holds_its_job(store: PostgresStore, clock: ManualClock, db: Any) -> None:
+async def test_an_end_does_not_wait_for_a_session_that_locks_its_job(
+    store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
     """It appends a fact instead: with a lock on the job's row this test would never end."""
     stored = await put(store, job())
     clock.move(hours=1)
@@ -109,7 +111,7 @@ async def test_a_job_that_one_node_cannot_read_is_planned_by_those_that_can(
     await unable.close()
 
 
-async def test_a_definition_that_cannot_be_read_is_parked_and_shown_and_disturbs_nobody(
+async def test_an_unreadable_definition_is_parked_and_shown_and_blocks_no_other_job(
     store: PostgresStore, clock: ManualClock, db: Any
 ) -> None:
     """It is never deleted; the next good definition brings the job back."""

@@ -48,7 +48,7 @@ async def until_it_waits(db: Any) -> None:
             pass
 
 
-async def test_a_key_in_an_open_transaction_of_a_caller_keeps_nobody_else_from_the_job(
+async def test_a_key_in_a_callers_open_transaction_does_not_block_the_job(
     store: PostgresStore, other: PostgresStore, db: Any, own: Any, job_id: str
 ) -> None:
     """S0-057: a web request that is sent again waits alone; other keys, plans and pauses of the job go on."""
@@ -69,7 +69,7 @@ async def test_a_key_in_an_open_transaction_of_a_caller_keeps_nobody_else_from_t
     assert [each.id for each in await occurrences(store)].count(id_) == 1
 
 
-async def test_a_key_that_is_given_up_by_its_transaction_is_asked_for_by_whoever_waited(
+async def test_a_key_of_a_transaction_that_rolled_back_goes_to_the_waiting_caller(
     store: PostgresStore, db: Any, own: Any, job_id: str
 ) -> None:
     begun = own.transaction()

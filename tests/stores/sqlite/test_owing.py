@@ -14,7 +14,7 @@ KEEP = {"success": "1h", "failure": "1h", "keep_last": 0}
 
 
 @pytest.mark.parametrize("awaited", [True, False])
-async def test_a_report_is_owed_where_somebody_waits_for_it(
+async def test_a_report_is_due_where_a_hook_waits_for_it(
     opened: SqliteStore, clock: ManualClock, awaited: bool
 ) -> None:
     """By an end of the owner's as by a cancel of what nobody claimed; what is owed is not forgotten."""

@@ -219,7 +219,7 @@ async def _is_moved(opened: SqliteStore, path: Path) -> None:
             await opened.bell(0.02)
 
 
-async def test_whoever_is_canceled_just_when_its_turn_comes_hands_it_on(opened: SqliteStore) -> None:
+async def test_a_cancel_at_the_moment_of_the_turn_passes_the_turn_on(opened: SqliteStore) -> None:
     line = opened._sessions
     await line._enter()
     following, last = (asyncio.create_task(line._enter()) for _ in range(2))

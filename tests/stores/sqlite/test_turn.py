@@ -86,7 +86,7 @@ async def test_the_place_of_a_process_that_was_killed_is_free(opened: SqliteStor
     assert (await waiting).changed
 
 
-async def test_whoever_is_frozen_in_line_is_passed(
+async def test_a_frozen_process_in_line_is_passed(
     opened: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The line is a courtesy: nobody who cannot write keeps others from it."""

@@ -138,14 +138,14 @@ asyncio.run(main())
         assert connection.execute("pragma integrity_check").fetchone() == ("ok",)
 
 
-async def test_the_log_is_moved_into_the_file_when_nobody_writes(opened: SqliteStore, path: Path) -> None:
+async def test_the_log_is_moved_into_the_file_when_idle(opened: SqliteStore, path: Path) -> None:
     await put(opened, job())
     async with asyncio.timeout(60):
         while os.stat(f"{path}-wal").st_size:
             await opened.bell(0.02)
 
 
-async def test_memory_is_given_back_when_nobody_writes(opened: SqliteStore) -> None:
+async def test_memory_is_given_back_when_idle(opened: SqliteStore) -> None:
     """An idle node with thousands of jobs holds none of their pages."""
     loop, is_given_back = asyncio.get_running_loop(), asyncio.Event()
 

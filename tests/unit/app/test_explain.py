@@ -276,7 +276,7 @@ async def test_what_was_disabled_is_told_before_and_after(told: Told) -> None:
     assert (found.verdict, found.span is not None) == (Verdict.DISABLED, True)
 
 
-async def test_what_somebody_skipped_moved_or_rescheduled_is_told(told: Told) -> None:
+async def test_skips_moves_and_reschedules_are_explained(told: Told) -> None:
     """Before it comes by the planner, afterwards from what was stored."""
     await told.define()
     await told.tick.skip("report", at(10), by="ada", reason="release")

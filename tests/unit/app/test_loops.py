@@ -40,7 +40,7 @@ async def _one_at_work(folder: Path) -> Shop:
     return shop
 
 
-async def test_whoever_stops_what_is_being_stopped_waits_for_the_same_end(tmp_path: Path) -> None:
+async def test_a_second_stop_waits_for_the_same_end(tmp_path: Path) -> None:
     """The shutdown hook of a framework and `async with` do that; neither closes the store under the other."""
     shop = await _one_at_work(tmp_path)
     stops = [asyncio.create_task(shop.tick.stop("drain")) for _ in range(2)]
@@ -61,7 +61,7 @@ async def test_a_stop_that_cancels_hastens_one_that_drains(tmp_path: Path) -> No
     assert await shop.last() is OccurrenceStatus.CANCELED
 
 
-async def test_whoever_cancels_what_holds_an_application_open_stops_it(tmp_path: Path) -> None:
+async def test_canceling_the_block_of_an_application_stops_it(tmp_path: Path) -> None:
     """S3-030: what ran is told to stop, its end is written, and no node is left."""
     shop = Shop(tmp_path)
 

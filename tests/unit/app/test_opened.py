@@ -97,7 +97,7 @@ async def test_a_store_that_cannot_be_opened_says_so_each_time(tmp_path: Path) -
         await Everytick(f"sqlite:///{tmp_path}/no/such/folder/x.db").open()
 
 
-def test_an_opening_that_fails_when_nobody_waits_for_it_any_more_is_not_told(tmp_path: Path) -> None:
+def test_a_failed_opening_without_a_waiter_is_not_logged(tmp_path: Path) -> None:
     """Ctrl-C during a start: the loop would print a traceback of what nobody asked about."""
     (tmp_path / "jobs.db").write_text("not a database" * 100)
     told: list[object] = []
@@ -137,7 +137,7 @@ def test_a_store_outlives_the_loop_that_opened_it(tmp_path: Path) -> None:
         asyncio.run(tick.close())
 
 
-def test_whoever_asks_on_another_loop_is_answered_from_the_store_s_own(tmp_path: Path) -> None:
+def test_a_call_on_another_loop_is_answered_from_the_stores_own_loop(tmp_path: Path) -> None:
     """A driver's connections belong to one loop; handles work there too."""
     tick = application(tmp_path / "jobs.db")
     with running_elsewhere() as home:

@@ -33,7 +33,7 @@ async def stored(tick: Everytick, schedule: Any = "0 * * * *", **policies: Any) 
 # --------------------------------------------------------------------------------------------------- what is defined
 
 
-async def test_jobs_are_those_of_the_store_whoever_owns_them(tick: Everytick, store: AnyStore) -> None:
+async def test_jobs_are_those_of_the_store_of_all_owners(tick: Everytick, store: AnyStore) -> None:
     """S1-021: name, kind, schedule, when next, when last, enabled; S1-003: `flow` for more than one task."""
     await stored(tick)
     other = Everytick(store, name="bakery")

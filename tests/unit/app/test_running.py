@@ -342,7 +342,7 @@ tick.run()
 
 
 @pytest.mark.parametrize("printed", [10, 10_000_000])
-def test_a_second_signal_leaves_whoever_reads_what_is_printed(tmp_path: Path, printed: int) -> None:
+def test_a_second_signal_ends_the_process_though_its_output_is_not_read(tmp_path: Path, printed: int) -> None:
     """C-17: with a reader that is gone, and in the middle of printing to one that does not read."""
     program = tmp_path / "program.py"
     program.write_text(

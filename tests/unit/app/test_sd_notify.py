@@ -73,7 +73,7 @@ async def test_the_watchdog_of_another_process_is_not_ours_to_feed(
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", "/nowhere/to/be/found", "@nobody-listens-here"])
-async def test_where_nobody_listens_nothing_is_told_and_nothing_breaks(
+async def test_without_a_supervisor_nothing_is_sent_and_nothing_breaks(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", address)

@@ -79,7 +79,7 @@ async def test_closing_ends_a_reader_that_waits() -> None:
     assert await asyncio.wait_for(reading, 60) == []
 
 
-def test_a_stream_that_nobody_holds_is_forgotten_and_a_slow_reader_loses_the_oldest() -> None:
+def test_an_unreferenced_stream_ends_and_a_slow_reader_loses_the_oldest_events() -> None:
     """Nothing grows without bound."""
     tick = Everytick("memory://")
     stream = tick.events()

@@ -62,7 +62,7 @@ def test_a_job_that_has_not_run_has_no_output(cli: Cli, shop: Everytick) -> None
     assert "no occurrence of 'nightly' has started yet" in done.err
 
 
-def test_a_path_that_leads_out_of_the_folder_is_nobodys_output(tmp_path: Path) -> None:
+def test_a_path_that_leads_out_of_the_folder_is_no_output(tmp_path: Path) -> None:
     assert inside(tmp_path / "logs", "2026-01-01/occ/a.1.log") == tmp_path / "logs/2026-01-01/occ/a.1.log"
     assert inside(tmp_path / "logs", "../secret") is None
     assert inside(tmp_path / "logs", "/etc/passwd") is None

@@ -145,7 +145,7 @@ def test_a_store_in_memory_is_refused(plain: Cli) -> None:
     assert "name one that others can reach" in done.err
 
 
-def test_whoever_interrupts_the_command_while_it_is_loaded_sees_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_the_command_is_loaded_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the first second of a command is spent on loading it."""
 
     class Loading(ModuleType):

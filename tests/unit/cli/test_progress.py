@@ -68,7 +68,7 @@ def test_a_terminal_that_cannot_take_a_line_back_gets_none() -> None:
         assert select.select([terminal], [], [], 0)[0] == []
 
 
-def test_where_nobody_looks_nothing_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_nothing_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     with ProgressDisplay("storing") as progress:
         assert progress._thread.ident is None
 

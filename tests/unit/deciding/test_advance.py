@@ -313,7 +313,7 @@ def test_give_up_ends_the_run_without_further_retries() -> None:
     assert life.end("a", Failed("no use", give_up=True)).after.status == "failed"
 
 
-def test_an_attempt_that_was_canceled_by_nobody_is_a_failure_without_retry() -> None:
+def test_an_attempt_canceled_without_a_request_is_a_failure_without_retry() -> None:
     life = Life(job("a b", retry=Retry(3, "1s")))
     life.claim()
     step = life.end("a", Canceled("revoked"))
@@ -429,7 +429,7 @@ def test_the_deadline_skips_what_never_began() -> None:
 
 
 @pytest.mark.parametrize("length", ["1m", "2m"])
-def test_nothing_starts_at_or_after_the_deadline_though_nobody_has_said_that_it_passed(length: str) -> None:
+def test_nothing_starts_at_or_after_the_deadline_without_an_event_of_it(length: str) -> None:
     life = Life(job("a b", execution_timeout="1m"))
     life.claim()
     life.pass_time(length)

@@ -59,7 +59,7 @@ def test_a_cancel_during_a_wait_ends_the_run_as_canceled(wait: str) -> None:
 
 
 @pytest.mark.parametrize("status", [OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED])
-def test_a_cancel_of_what_nobody_claimed_ends_it_at_once(status: OccurrenceStatus) -> None:
+def test_a_cancel_of_an_unclaimed_occurrence_ends_it_at_once(status: OccurrenceStatus) -> None:
     life = Life(job("a b"), status=status)
     step = life.take(CancelRequested("not needed"))
     assert step.end is not None
@@ -225,7 +225,7 @@ def test_a_silent_owner_that_only_waited_lost_nothing() -> None:
     assert started(life.claim_again()) == ["a#2"]
 
 
-def test_nobody_can_be_lost_before_a_claim() -> None:
+def test_an_unclaimed_occurrence_cannot_be_lost() -> None:
     assert Life(job()).take(Lost()).commits is False
 
 
@@ -481,7 +481,7 @@ def test_a_wait_that_ends_during_a_stop_starts_nothing() -> None:
     assert started(life.claim_again()) == ["a#2", "b#2"]
 
 
-def test_a_stop_after_a_failure_tells_nobody_twice() -> None:
+def test_a_stop_after_a_failure_tells_no_task_twice() -> None:
     life = Life(job("a b", mode="parallel"))
     life.claim()
     life.fail("b")
@@ -489,7 +489,7 @@ def test_a_stop_after_a_failure_tells_nobody_twice() -> None:
     assert life.end("a", Canceled()).after.status == "failed"
 
 
-def test_a_cancel_during_a_stop_tells_nobody_twice_and_gives_nothing_back() -> None:
+def test_a_cancel_during_a_stop_tells_no_task_twice_and_gives_nothing_back() -> None:
     life = Life(job("a b", on_orphan="resume"))
     life.claim()
     life.take(Stopping())

@@ -99,7 +99,7 @@ def test_of_several_occurrences_the_schedule_s_own_speaks() -> None:
     assert alone.text.endswith("completed; it was asked for as a trigger")
 
 
-def test_one_in_line_stands_behind_whoever_is_busy() -> None:
+def test_a_queued_occurrence_names_the_busy_one_before_it() -> None:
     """Where its own reason does not say it."""
     snapshot = snapshot_of(HOURLY, NOW, active=(active("occ_1", at("11:00")),))
     found = told("12:00", snapshot, occurrences=(occurrence("12:00", "queued", reason="on time"),))
@@ -129,7 +129,7 @@ def test_a_future_instant_with_jitter_says_when_it_may_start() -> None:
     assert "later (jitter)" in found.text
 
 
-def test_a_future_instant_of_a_job_that_allows_overlap_needs_nobody_to_end() -> None:
+def test_a_future_instant_of_a_job_with_overlap_allow_waits_for_no_end() -> None:
     definition = job(overlap="allow")
     busy = snapshot_of(definition, NOW, active=(active("occ_1", at("11:00")),))
     found = told("14:00", busy, job=definition)
@@ -168,7 +168,7 @@ def test_an_explanation_prints_its_sentence() -> None:
     assert str(told("12:17")) == told("12:17").text
 
 
-def test_what_nobody_names_is_not_paused_either() -> None:
+def test_an_unnamed_instant_is_not_paused_either() -> None:
     snapshot = snapshot_of(HOURLY, NOW, pauses=(PausedSpan(NOW, None),))
     assert told("14:17", snapshot).verdict is Verdict.NOT_NAMED
 

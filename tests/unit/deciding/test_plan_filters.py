@@ -45,7 +45,7 @@ def test_three_ticks_in_a_pause_are_three_skipped_entries() -> None:
     assert (decided.watermark, decided.wake_at) == (at("12:30"), at("13:00"))
 
 
-def test_while_paused_nothing_of_the_schedule_is_decided_and_nobody_looks_before_its_end() -> None:
+def test_a_paused_job_plans_no_instant_and_wakes_at_the_end_of_its_pause() -> None:
     """A pause costs nothing: no wake but its end, or none."""
     until = plan(snapshot_of(job(), at("09:10"), pauses=(PausedSpan(at("09:30"), at("15:00")),)), at("12:00"))
     for_ever = plan(snapshot_of(job(), at("09:10"), pauses=(PausedSpan(at("09:30")),)), at("12:00"))
@@ -268,7 +268,7 @@ def test_a_pause_keeps_the_line_until_it_ends() -> None:
 # ----------------------------------------------------------------------------------------------------- disabled
 
 
-def test_a_disabled_job_decides_nothing_and_wakes_nobody() -> None:
+def test_a_disabled_job_decides_nothing_and_does_not_wake() -> None:
     """S1-024: no runs until true again, and open requests wait for that."""
     line = (active("q", at("09:00"), "queued"),)
 
@@ -455,7 +455,7 @@ def test_a_move_to_an_earlier_time_runs_once() -> None:
     assert (instants(place), [str(each.why) for each in place.spans]) == ([], ["moved"])
 
 
-def test_a_move_that_has_just_come_wakes_nobody_again() -> None:
+def test_a_move_that_has_just_come_does_not_wake_the_job_again() -> None:
     decided = plan(snapshot_of(job(), at("10:05"), adjustments=(moved("10:00", "10:20"),)), at("10:20"))
 
     assert (created(decided), decided.wake_at) == ([(at("10:20"), "pending")], at("11:00"))

@@ -25,7 +25,7 @@ def test_a_retry_gives_way_to_an_instant_that_waits_already() -> None:
     assert plan(after, at("10:01")).releases == ("waits",)
 
 
-def test_what_somebody_asked_for_is_no_instant_and_waits_behind_the_retry() -> None:
+def test_a_request_is_no_instant_and_waits_behind_the_retry() -> None:
     failed = active("failed", at("09:00"), "awaiting_retry", superseded_by_next=True)
     asked = active("asked", at("09:30"), "queued", "trigger")
     snapshot = snapshot_of(job(**LATEST), at("09:40"), active=(failed, asked))

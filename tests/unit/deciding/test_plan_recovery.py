@@ -302,7 +302,7 @@ def test_two_schedules_of_one_job_are_one_line_of_instants() -> None:
     assert instants(decided) == [at("10:00"), at("10:20"), at("11:00"), at("11:20")]
 
 
-def test_instants_outside_start_and_end_are_nobodys() -> None:
+def test_instants_outside_start_and_end_are_not_decided() -> None:
     """S0-045: active means inside the window."""
     bounded = job(start=at("10:00"), end=at("12:00"), recovery="execute_all", overlap="allow")
 

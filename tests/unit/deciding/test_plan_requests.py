@@ -313,7 +313,7 @@ def test_a_backfill_without_an_instant_is_answered() -> None:
 # ------------------------------------------------------------------------------------------------------ removed
 
 
-def test_a_removed_job_creates_nothing_and_ends_what_nobody_has_claimed() -> None:
+def test_a_removed_job_creates_nothing_and_ends_unclaimed_occurrences() -> None:
     """C-22, S4-034: running ones finish on their own."""
     lined = (
         active("runs", at("08:00")),

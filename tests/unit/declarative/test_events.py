@@ -97,7 +97,7 @@ def test_what_an_earlier_instance_left_waiting_is_a_retry(heard: Heard) -> None:
     assert heard.names == ["TaskRetryStarted"]
 
 
-def test_a_retry_that_somebody_canceled_is_no_retry_any_more(heard: Heard) -> None:
+def test_a_canceled_retry_is_no_retry_any_more(heard: Heard) -> None:
     heard.tasks.awaits_retry(JOB, "x")
     heard.hear(Happening.ENDED, "x", status="canceled")
     heard.hear(Happening.STARTED, "y")
@@ -140,7 +140,7 @@ def test_a_start_is_held_against_the_target_of_as_many_tasks(caplog: pytest.LogC
     assert "2 more since" in caplog.text
 
 
-def test_nobody_is_late_before_he_could_start() -> None:
+def test_a_task_is_not_late_before_it_could_start() -> None:
     """S2-069, S2-070: not before the scheduler ran, nor while the task itself was running."""
     lateness = Lateness(1)
     lateness.begin(at("12:10"))

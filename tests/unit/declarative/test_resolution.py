@@ -75,7 +75,7 @@ def test_what_is_registered_again_is_scheduled_again() -> None:
     assert [job.enabled for job in resolution.puts] == [True]
 
 
-def test_a_document_that_cannot_be_read_is_told_and_one_that_nobody_registered_is_left_alone() -> None:
+def test_an_unreadable_document_is_told_and_an_unregistered_one_is_left_alone() -> None:
     """S2-054: it harms nothing else."""
     broken = JobRecord(with_data(record(registration()).job, []), 2, NOON, None)
     with pytest.raises(TaskInvalidStructureError):

@@ -152,7 +152,7 @@ def test_a_level_that_says_what_is_the_default_has_still_said_it() -> None:
     assert settings.origin("overlap") is Level.JOB
 
 
-def test_late_instants_run_at_once_where_all_do_unless_somebody_says_otherwise() -> None:
+def test_late_instants_run_at_once_where_all_do_unless_late_overlap_is_set() -> None:
     """C-12: queue, and allow where `overlap` is allow."""
     allow = Settings().overridden_by(overrides(Level.APPLICATION, {"overlap": "allow"}))
     assert (allow.late_overlap, allow.origin("late_overlap")) == (LateOverlap.ALLOW, Level.DEFAULT)

@@ -93,7 +93,7 @@ def test_a_job_of_one_task_is_a_task_and_one_of_more_is_a_flow() -> None:
 
 
 @pytest.mark.parametrize("name", ["", " etl", "e\ntl", "x" * 201])
-def test_a_name_that_nobody_can_read_is_refused(name: str) -> None:
+def test_an_unreadable_name_is_refused(name: str) -> None:
     """1 to 200 characters without control characters or outer blanks; for jobs, tasks and owners."""
     with pytest.raises(InvalidName, match="job name"):
         define_job(name, HOURLY)
@@ -143,7 +143,7 @@ def test_after_may_name_a_task_that_comes_later() -> None:
     assert [task.name for task in job.tasks] == ["load", "extract"]
 
 
-def test_after_that_names_nobody_is_refused_with_a_guess() -> None:
+def test_an_after_that_names_no_task_is_refused_with_a_guess() -> None:
     """Refused at definition."""
     with pytest.raises(
         InvalidPolicies, match=r"task 'load' comes after 'extrct'.*\(did you mean 'extract'\?\)"

@@ -426,7 +426,7 @@ def test_a_retry_the_owner_waits_for_begins_when_its_time_has_come(live: Live) -
     live(story)
 
 
-def test_a_task_that_cancels_itself_harms_nobody_else(live: Live) -> None:
+def test_a_task_that_cancels_itself_harms_no_other(live: Live) -> None:
     """Libraries do so: the attempt has failed or returned, and the next one on its worker is not touched."""
 
     async def story(world: World) -> None:

@@ -178,7 +178,7 @@ class Refusing(MemoryStore):
         return super()._commit_plan(plan, token, now)
 
 
-def test_a_job_that_was_put_aside_is_tried_again_though_the_clock_was_set_back() -> None:
+def test_a_postponed_job_is_tried_again_though_the_clock_was_set_back() -> None:
     """Sibling of attack 2: it is tried again within a minute or two, not when the clock has caught up."""
 
     async def story(world: World) -> None:

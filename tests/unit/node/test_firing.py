@@ -47,7 +47,7 @@ def test_every_instant_starts_on_time_and_none_early(live: Live) -> None:
     live(story)
 
 
-def test_what_takes_long_holds_up_nobody_else(live: Live) -> None:
+def test_a_long_task_holds_up_no_other(live: Live) -> None:
     """D9: one job that never ends does not make another late."""
 
     async def story(world: World) -> None:
@@ -437,7 +437,7 @@ def test_a_look_goes_on_until_nothing_is_due(monkeypatch: pytest.MonkeyPatch) ->
     living(story)
 
 
-def test_a_body_that_cannot_be_made_takes_nobody_with_it(live: Live) -> None:
+def test_a_body_that_cannot_be_made_harms_no_other(live: Live) -> None:
     """S4-043: it is left to other nodes; those behind it in the same batch run."""
 
     async def story(world: World) -> None:

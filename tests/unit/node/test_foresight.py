@@ -58,7 +58,7 @@ def test_a_plan_that_was_made_ahead_is_not_used_long_after_its_instant() -> None
     living(story)
 
 
-def test_whoever_has_something_to_do_does_not_look_ahead() -> None:
+def test_a_busy_node_does_not_plan_ahead() -> None:
     async def story(world: World) -> None:
         await ten(world)
         foresight = Foresight(world.store, world.node().scope)

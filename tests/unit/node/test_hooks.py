@@ -131,7 +131,7 @@ def test_the_tasks_and_the_report_of_a_missed_occurrence_know_that_it_is_a_recov
     live(story)
 
 
-def test_a_report_that_nobody_delivered_is_delivered_by_whoever_comes(live: Live) -> None:
+def test_an_undelivered_report_is_delivered_by_the_next_node(live: Live) -> None:
     """Ended by the planner or on a node that fell silent before its hook: told at least once."""
 
     async def story(world: World) -> None:

@@ -374,7 +374,7 @@ def test_a_claim_that_is_under_way_when_its_node_stops_is_given_back(mode: StopM
     living(story, Unsteady)
 
 
-def test_after_an_outage_nobody_takes_the_living_for_dead() -> None:
+def test_after_an_outage_no_living_node_is_taken_for_dead() -> None:
     """E6: all beats are old when the store returns; who runs and beats again keeps what it has."""
 
     async def story(world: World) -> None:

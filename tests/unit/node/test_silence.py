@@ -58,7 +58,7 @@ def test_who_holds_nothing_and_the_node_itself_are_left_alone() -> None:
     assert Silence("me", SETTINGS).look([seen(0, holds=0)], NOON, 5.0).silent == {}
 
 
-def test_time_in_which_nobody_looked_was_not_seen() -> None:
+def test_time_between_two_checks_does_not_count_as_silence() -> None:
     """A reaper that was frozen, or whose question hung, has not watched the others meanwhile."""
     silence = Silence("me", SETTINGS)
     assert silence.look([seen(4, age=60, overdue=(KEY,))], NOON, 0.0).silent == {}

@@ -56,7 +56,7 @@ async def _with_many_bad(world: World, count: int, good: Any, schedule: Schedule
     return picky, made
 
 
-def test_a_thousand_jobs_that_cannot_be_written_starve_nobody(live: Live) -> None:
+def test_a_thousand_unwritable_jobs_starve_no_other(live: Live) -> None:
     """D7: they are set aside for a minute, and what is due beside them is planned when it is due."""
 
     async def story(world: World) -> None:

@@ -254,7 +254,7 @@ async def test_a_timeout_inside_a_transaction_takes_it_back(tmp_path: Path) -> N
         assert world.rows() == []
 
 
-async def test_a_task_that_is_canceled_before_its_transaction_began_harms_nobody(tmp_path: Path) -> None:
+async def test_a_task_canceled_before_its_transaction_began_harms_no_other(tmp_path: Path) -> None:
     """It waited for what was decided before to be written; the writer goes on without it."""
     async with bench(tmp_path / "e.db") as world:
         gate = asyncio.Event()

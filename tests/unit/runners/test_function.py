@@ -71,7 +71,7 @@ async def test_a_payload_that_does_not_fit_fails_for_good() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("boom"), SystemExit(1), KeyboardInterrupt(), GeneratorExit("x")])
-async def test_whatever_a_task_raises_is_its_failure_and_nobody_elses(error: BaseException) -> None:
+async def test_any_exception_of_a_task_is_its_failure_and_no_others(error: BaseException) -> None:
     """F-18, S0-026: what it raises is its error; nothing raised is no error."""
 
     async def fails() -> None:

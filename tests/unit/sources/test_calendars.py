@@ -141,7 +141,7 @@ def test_every_mistake_in_a_calendar_is_told_at_its_place(calendars: str, said: 
         assert one.startswith(begins.removesuffix("Invalid")), one
 
 
-def test_a_calendar_that_nobody_defined_is_a_mistake_in_the_schedule() -> None:
+def test_an_undefined_calendar_is_a_mistake_in_the_schedule() -> None:
     [said] = mistakes("{open: {}}")
 
     assert "closed must be given beside the text; given are open" in said

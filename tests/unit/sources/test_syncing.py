@@ -178,7 +178,7 @@ async def test_a_suspended_job_is_paused_and_resumed_by_its_file(store: AnyStore
     assert (await record(store, "a")).pause is None
 
 
-async def test_a_pause_of_somebody_else_is_left_alone(store: AnyStore, folder: JobFolder) -> None:
+async def test_a_pause_by_another_owner_is_left_alone(store: AnyStore, folder: JobFolder) -> None:
     folder.write("a.yaml", a="")
     await sync_folder(store, folder.folder)
     await store.request(job_id("a"), Pause(by="anna"))
@@ -271,9 +271,7 @@ class Meddled(MemoryStore):
         return await super().apply(changes, by)
 
 
-async def test_what_somebody_edits_between_reading_and_writing_is_read_again(
-    folder: JobFolder, clock: ManualClock
-) -> None:
+async def test_a_job_edited_between_read_and_write_is_read_again(folder: JobFolder, clock: ManualClock) -> None:
     """Two nodes see a change at once, or an operation disables the job just then: it stays disabled."""
     folder.write("a.yaml", a="", b="")
     folder.load()

@@ -26,7 +26,7 @@ def test_it_begins_where_it_is_told() -> None:
 
 
 @pytest.mark.parametrize("naive", ["2026-01-01T00:00:00", datetime(2026, 1, 1)])  # noqa: DTZ001
-def test_a_time_that_nobody_can_place_is_refused(naive: datetime | str) -> None:
+def test_a_time_without_a_zone_is_refused(naive: datetime | str) -> None:
     clock = ManualClock()
 
     with pytest.raises(InvalidInstant):

@@ -299,7 +299,7 @@ class Other:
     ]
 
 
-def test_a_constant_of_a_class_is_known_unless_somebody_sets_it_elsewhere() -> None:
+def test_a_constant_of_a_class_is_known_unless_it_is_set_elsewhere() -> None:
     queues, entry = (
         "class Queues:\n  SLOW = 'slow'\n",
         "{'task': 'a.b', 'schedule': 5, 'options': {'queue': Queues.SLOW}}",
