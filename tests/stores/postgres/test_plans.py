@@ -65,6 +65,7 @@ insert into report select needs, ended_at, handle from occurrence where status =
 WHOLE = {
     "jobs_by_name": "people ask for every job",
     "parked_jobs": "as jobs_by_name",
+    "unreadable_jobs": "as jobs_by_name",
     "prune": "every job is looked at, at leisure",
     "nodes": "people ask for every node, and there are few",
     "pulse": "it is one number",
@@ -162,7 +163,8 @@ INDEXES = {
     "held_of_job": ("occurrence_active",),
     "overdue": ("occurrence_active",),
     "purgeable": ("occurrence_history", "occurrence_active"),
-    "purge_occurrences": ("occurrence_pkey", "report_pkey"),
+    "purge_occurrences": ("occurrence_pkey",),
+    "forget_reports": ("occurrence_pkey", "report_pkey"),
     "forget_attempts": ("attempt_pkey",),
     "forget_runs": ("task_run_pkey",),
 }
@@ -218,7 +220,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
         [1] * BATCH,
         1,
     ),
-    "ask": ("1", 1, 1, ids[0], "k", 1, START, *[None] * 10, False, [], False, 1, ids[0], 1),
+    "ask": ("1", 1, 1, ids[0], "k", 1, START, *[None] * 10, False, None, False, 1, ids[0], 1),
     "settle_pauses": (keys, times),
     "settle_adjustments": (keys, times),
     "answer_requests": (keys, [1] * BATCH, ["k"] * BATCH, [None] * BATCH),

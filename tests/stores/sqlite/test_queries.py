@@ -52,18 +52,19 @@ INDEXES = {
         occurrences_of
         advance_occurrence bring_told_back decided_through edit_job edit_state end_owned end_pause end_well fences
         forget_claims forget_editions forget_narrowing forget_occurrences forget_reschedule held_occurrences
-        hold_given_back last_of_jobs mark_undefined move_watermark newest_version note note_end
+        hold_given_back last_of_jobs mark_undefined move_watermark newest_version note note_end owe_report owe_reports
         note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences parked_jobs purge_job
-        purge_occurrences purge_state record_watermark remove_job rename_job reschedule_job resume_pause retire_job
-        retired_of revise rewind take_orphans wake wake_job wake_job_of wake_jobs_of watermark_of""",
+        show_unreadable unpark
+        purge_occurrences purge_state record_ends record_success remove_job rename_job reschedule_job resume_pause
+        retire_job retired_of revise rewind take_orphans wake wake_job wake_job_of wake_jobs_of""",
     "PRIMARY KEY": """
         runs_of
-        attempts_of definition forget_attempts forget_parked forget_runs key_use leave past_versions purge_keys
-        purge_versions purge_wakes runs unpark version_at""",
+        attempts_of definition forget_attempts forget_reports forget_runs key_use leave past_versions purge_keys
+        owed_reports purge_versions reported runs version_at""",
     "INDEX request_id": "asked_for forget_asked_for",
     "INDEX request_key_id": "forget_keys",
-    "INDEX job_due": "due_jobs next_wake",
-    "INDEX job_undefined": "hold_undefined take_marks undefined_jobs",
+    "INDEX job_state_due": "due_jobs next_wake",
+    "INDEX job_state_undefined": "take_marks undefined_jobs",
     "INDEX occurrence_active": """
         active_counts active_of_jobs add_needs_of_active ask_all_to_cancel await_ends bring_waiting_back
         crowds_of_jobs edit_unclaimed held_of_job let_waits_go put_all_back_in_line put_back_in_line""",
@@ -74,23 +75,22 @@ INDEXES = {
     "INDEX occurrence_early": "bring_retries_back bring_runs_back come_of_age next_ready",
     "INDEX occurrence_of_job": "history_page_of last_kept purgeable",
     "INDEX occurrence_ready": "ready_occurrences",
-    "INDEX occurrence_report": "owed_reports",
     "INDEX pause_job": "forget_pauses pauses_of_jobs purge_pauses rewind_pauses",
     "INDEX span_job": "purge_spans spans_of undo_spans",
     "INDEX sqlite_autoindex_adjustment_1": "adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment",
-    "INDEX sqlite_autoindex_job_1": "foretell hold_job job_by_id jobs_by_id keys_of_jobs",
+    "INDEX sqlite_autoindex_job_1": "foretell hold_job keys_of_jobs",
     "INDEX sqlite_autoindex_job_2": "forgotten_jobs job_in_service jobs_ahead jobs_by_name lock_names named_jobs",
     "INDEX sqlite_autoindex_job_state_1": """
-        count_runs look_at_jobs note_failed_attempt note_failure park_plan states_of_jobs""",
+        count_runs hold_undefined jobs_by_id look_at_jobs note_failed_attempt note_failure park_plan states_of_jobs""",
     "INDEX sqlite_autoindex_occurrence_1": """
         ask_owner_to_stop ask_to_cancel begin_kept end_occurrence existing hold_occurrence keep_runs
-        occurrence_payload handle_of recorded_before release_occurrence reported""",
+        occurrence_payload handle_of recorded_before release_occurrence""",
     "INDEX sqlite_autoindex_request_1": """
         continue_backfill forget_request open_request purge_requests requests_of_jobs""",
     "": """
         add_job add_name_set add_needs add_pause add_span add_state add_version adjust all_needs beat
         count_moved_request count_needs create_occurrence forget_name_sets hear keep_request know_needs name_sets
-        parked_definitions record_occurrence show_parked told_ahead use_key wake_jobs_ahead was_ahead
+        record_attempt record_occurrence record_run told_ahead unreadable_jobs use_key wake_jobs_ahead was_ahead
         write_attempt write_first_attempts write_first_successes write_run""",
 }
 BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.split()}
@@ -108,7 +108,7 @@ SMALL = {
     "forget_name_sets": "name_set n",
     "nodes": "n o",
     "forget_nodes": "node",
-    "parked_definitions": "parked_definition",
+    "unreadable_jobs": "job_state",
     "parked_jobs": "j",
     "continue_backfill": "sqlite_sequence",
     "count_moved_request": "sqlite_sequence",

@@ -1,12 +1,5 @@
 -- The statements of the shared verbs that PostgreSQL says in its own way; see stores/sql/queries.sql.
 
--- hold_job --
--- Locks where a job stands, so that what people do to it and what plans do to it come one after the other.
-select j.job_key, j.id as job_id, j.name, s.removed_at
-  from {schema}.job j join {schema}.job_state s on s.job_key = j.job_key
- where j.id = :job_id
-   {lock s};
-
 -- held_of_job --
 -- Returns how many occurrences of a job are in the hands of a node.
 select count(*)::int as held from {schema}.occurrence
@@ -22,17 +15,20 @@ with old as materialized (
 )
 select handle from old union all select handle from live;
 
--- purge_occurrences --
--- Forgets these occurrences for good, ended or not, and that their reports are due.
-with gone as (
-    delete from {schema}.occurrence where handle {in handles} returning handle, needs, ended_at
-)
-delete from {schema}.report r using gone
- where r.needs = gone.needs and r.ended_at = gone.ended_at and r.handle = gone.handle;
+-- purge_state --
+-- Forgets where a job stands, and what makes it worth a look.
+with told as (delete from {schema}.wake where job_key = :job_key)
+delete from {schema}.job_state where job_key = :job_key;
 
--- purge_wakes --
--- Forgets what makes a job worth a look.
-delete from {schema}.wake where job_key = :job_key;
+-- forget_reports --
+-- Forgets that reports of these occurrences are due.
+with told as materialized (
+    select o.needs, o.ended_at, o.handle from {schema}.occurrence o where o.handle {in handles}
+)
+delete from {schema}.report r
+ using told
+ where r.needs = told.needs and r.ended_at = told.ended_at and r.handle = told.handle
+   and r.needs = any(array(select needs from told)) and r.ended_at = any(array(select ended_at from told));
 
 -- nodes --
 -- Returns the nodes that were heard of and every other owner, and how much each holds, by id.
@@ -235,17 +231,6 @@ update {schema}.job_state s
        last_failure_at = case when s.last_failure_at > :now then :now else s.last_failure_at end
  where s.job_key = :job_key;
 
--- keep_request --
--- Keeps a request; where its key is taken nothing changes.
-insert into {schema}.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                              scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
-                              as_of_now, nth, id)
-values (:job_key, :key, :cause, :requested_at, :payload, :overlap, :reason, :requested_by, :replay_of,
-        :scheduled_for, :covers_after, :covers_through, :fill_after, :fill_through, :again,
-        case when :keeps::text is not null then array(select json_array_elements_text(:keeps::json)) end,
-        :as_of_now, :nth, :occurrence_id)
-on conflict (job_key, cause, key) do nothing;
-
 -- use_key --
 -- Notes that the key is used once more, by this call and for this occurrence.
 insert into {schema}.request_key (job_key, cause, key, nth, call, id)
@@ -255,17 +240,6 @@ on conflict (job_key, cause, key) do update set nth = excluded.nth, call = exclu
 -- occurrence_payload --
 -- Returns where an occurrence stands and the payload it was made with, if it exists.
 select status, payload from {schema}.occurrence where id = :occurrence_id::text::uuid;
-
--- asked_for --
--- Returns the oldest open request for the occurrence of this id, with the newest version of its job.
-select r.job_key, j.id as job_id, s.version, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason,
-       r.requested_by, r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.fill_after,
-       r.fill_through, r.again, array_to_json(r.keeps)::text as keeps, r.as_of_now, r.nth
-  from {schema}.request r
-  join {schema}.job j on j.job_key = r.job_key
-  join {schema}.job_state s on s.job_key = r.job_key
- where r.id = :occurrence_id
- order by r.request_key limit 1;
 
 -- know_needs --
 -- Lets these texts of needs be known to nodes.
@@ -279,53 +253,6 @@ select distinct o.needs from {schema}.occurrence o where o.job_key = :job_key an
  order by o.needs
 on conflict do nothing;
 
--- job_in_service --
--- Returns the key of the job in service that has this name.
-select j.job_key from {schema}.job j join {schema}.job_state s on s.job_key = j.job_key
- where j.name = :name and s.removed_at is null;
-
--- forgotten_jobs --
--- Returns the jobs that have one of these names and were removed before this moment.
-select j.job_key, s.removed_at, j.name
-  from {schema}.job j join {schema}.job_state s on s.job_key = j.job_key
- where j.name {in names} and s.removed_at < :forgotten_at;
-
--- lock_names --
--- Locks where the jobs of these names stand, by rising key. A statement that waited here for another's edit does not
--- see the newest definition: look for it afterwards.
-select s.job_key
-  from {schema}.job j
-  join {schema}.job_state s on s.job_key = j.job_key
- where j.name {in names}
- order by j.job_key
-   {lock s};
-
--- named_jobs --
--- Returns the jobs of these names with the newest definition of each.
-select j.name, j.job_key, j.id as job_id, s.removed_at, d.definition, d.version, s.oldest_version
-  from {schema}.job j
-  join {schema}.job_state s on s.job_key = j.job_key
-  join {schema}.job_version d on d.job_key = s.job_key and d.version = s.version
- where j.name {in names};
-
--- add_job --
--- Makes a job.
-insert into {schema}.job (id, name, created_at) values (:job_id, :name, :now);
-
--- add_state --
--- Lets a new job begin at its watermark.
-insert into {schema}.job_state (job_key, id, needs, version, oldest_version, revision, woken, watermark, next_run_at,
-                                 keep_last)
-values (:job_key, :job_id, :needs, 1, 1, 1, 1, :watermark, :next_run_at, 0);
-
--- edit_job --
--- Says what retention goes by; a job that was removed is back.
-update {schema}.job_state
-   set keep_success = :keep_success::bigint * interval '1 microsecond',
-       keep_failure = :keep_failure::bigint * interval '1 microsecond', keep_last = :keep_last,
-       removed_at = null, removed_by = ''
- where job_key = :job_key;
-
 -- edit_state --
 -- Makes a version the newest one and older snapshots stale. Facts that wake the job get its needs.
 with relabeled as (
@@ -335,10 +262,6 @@ update {schema}.job_state
    set version = :version, oldest_version = :oldest_version, revision = revision + 1, retire_at = null,
        undefined_since = null, narrowed_at = coalesce(:narrowed_at, narrowed_at), needs = :needs
  where job_key = :job_key;
-
--- unpark --
--- Lets a job be planned again whose definition some node could not read; returns nothing: those that can read it count.
-update {schema}.job_state set parked = null where job_key = :job_key and parked is not null;
 
 -- edit_unclaimed --
 -- Gives occurrences that have not started the new version; what an occurrence sets itself stays.
@@ -356,26 +279,12 @@ update {schema}.occurrence o
         order by a.handle
           for no key update));
 
--- remove_job --
--- Takes a job out of service.
-update {schema}.job_state set removed_at = :removed_at, removed_by = :removed_by where job_key = :job_key;
-
 -- retire_job --
 -- From this moment on a plan cancels what no node has claimed; older snapshots are stale.
 with relabeled as (
     update {schema}.wake set needs = :needs where job_key = :job_key and wakes and needs is distinct from :needs
 )
 update {schema}.job_state set retire_at = :retire_at, needs = :needs, revision = revision + 1 where job_key = :job_key;
-
--- add_name_set --
--- Notes that a start defines these names now.
-insert into {schema}.name_set (hash, names, stored_at)
-values (:hash, array(select json_array_elements_text(:names_json::json)), :now)
-on conflict (hash) do update set stored_at = excluded.stored_at;
-
--- name_sets --
--- Returns every set of names that starts define, by hash.
-select hash, array_to_json(names)::text as names_json, stored_at from {schema}.name_set order by hash;
 
 -- take_marks --
 -- Notes that the jobs of these names are defined again.
@@ -385,64 +294,14 @@ update {schema}.job_state set undefined_since = null
         where s.undefined_since is not null and j.name {in names}
         order by s.job_key for no key update of s));
 
+-- ---------------------------------------------------------------------------------- after a clock was ahead
+
 -- mark_undefined --
 -- Notes that a start has left the jobs of these names out, which are locked. A job that was left out before keeps its
 -- mark.
 update {schema}.job_state set undefined_since = :now
  where undefined_since is null and removed_at is null
    and job_key = any(array(select j.job_key from {schema}.job j where j.name {in names}));
-
--- undefined_jobs --
--- Returns the jobs in service that a start has left out, by name.
-select s.id as job_id, j.name, s.undefined_since as undefined_at
-  from {schema}.job_state s
-  join {schema}.job j on j.job_key = s.job_key
- where s.undefined_since is not null and s.removed_at is null
- order by j.name collate "C";
-
--- hold_undefined --
--- Locks where those of these jobs stand that a start has left out, by rising key.
-select s.job_key, s.id as job_id, s.undefined_since as undefined_at
-  from {schema}.job_state s
- where s.undefined_since is not null and s.removed_at is null and s.id {in job_ids}
- order by s.job_key
-   {lock s};
-
--- jobs_by_id --
--- Returns where these jobs stand, with the pause that holds each now.
-select v.job_key, v.id as job_id, v.name, v.version, v.revision, v.watermark, v.wake_at, v.removed_at,
-       v.removed_by, v.retire_at, v.next_run_at, v.run_count, v.last_error, v.last_failure_at, v.needs, v.parked_reason,
-       v.last_end_scheduled_for, v.last_end_started_at, v.last_end_at, v.last_end_id as last_end_occurrence_id,
-       v.last_success_scheduled_for, v.last_success_started_at, v.last_success_at, v.last_success_id as last_success_occurrence_id,
-       p.since_at, p.until_at, p.missed, p.reason as pause_reason, p.paused_by, p.resumed_by
-  from {schema}.job_standing v
-  left join lateral (select * from {schema}.pause p
-                      where p.job_key = v.job_key and (p.until_at is null or :now < p.until_at)
-                      order by p.pause_key limit 1) p on true
- where v.id {in job_ids};
-
--- jobs_by_name --
--- Returns where every job stands that is not removed, by name, or where all of them stand.
-select v.job_key, v.id as job_id, v.name, v.version, v.revision, v.watermark, v.wake_at, v.removed_at,
-       v.removed_by, v.retire_at, v.next_run_at, v.run_count, v.last_error, v.last_failure_at, v.needs, v.parked_reason,
-       v.last_end_scheduled_for, v.last_end_started_at, v.last_end_at, v.last_end_id as last_end_occurrence_id,
-       v.last_success_scheduled_for, v.last_success_started_at, v.last_success_at, v.last_success_id as last_success_occurrence_id,
-       p.since_at, p.until_at, p.missed, p.reason as pause_reason, p.paused_by, p.resumed_by
-  from {schema}.job_standing v
-  left join lateral (select * from {schema}.pause p
-                      where p.job_key = v.job_key and (p.until_at is null or :now < p.until_at)
-                      order by p.pause_key limit 1) p on true
- where v.removed_at is null or :is_any
- order by v.name collate "C";
-
--- parked_jobs --
--- Returns the jobs in service that are parked and why, by name.
-select j.name, coalesce(s.parked, s.parked_reason) as parked_reason
-  from {schema}.job_state s join {schema}.job j on j.job_key = s.job_key
- where (s.parked is not null or s.parked_reason is not null) and s.removed_at is null
- order by j.name collate "C";
-
--- ---------------------------------------------------------------------------------- after a clock was ahead
 
 -- bring_retries_back --
 -- A retry that was parked while the clock was ahead waits as long as it was to wait, from now on. Reads all that are
@@ -478,13 +337,6 @@ select s.job_key, :now, s.needs
   from {schema}.job_state s
  where coalesce((select w.wake_at from {schema}.wake w where w.job_key = s.job_key and w.wakes
                   order by w.wake_key desc limit 1), s.wake_at) > :now;
-
--- jobs_ahead --
--- Returns the jobs whose watermark lies ahead of this moment, by name.
-select j.name, s.watermark
-  from {schema}.job_state s join {schema}.job j on j.job_key = s.job_key
- where s.watermark > :ahead_at and s.removed_at is null
- order by j.name;
 
 -- ------------------------------------------------------------------------------------------------- the history
 
@@ -536,11 +388,3 @@ select o.handle
          order by o.scheduled_for desc, o.id desc limit :limit)) o
  order by o.scheduled_for desc, o.id desc
  limit :limit;
-
--- runs_of --
--- Returns where the tasks of these occurrences stand.
-select handle, task, status as run_status, attempts, retries, last_attempt_status, out_of_time,
-       resume_at, started_at, attempt_started_at, ended_at, error, because_of, result,
-       array_to_json(waits)::text as waits
-  from {schema}.task_run where handle {in handles};
-

@@ -21,6 +21,8 @@ def postgres_dialect(schema: str) -> Dialect:
             "schema": f'"{schema}"',
             "lock": "for no key update of {}",
             "skip": "skip locked",
+            "using": "",
+            "bytewise": 'collate "C"',
             "in": "= any(:{})",
             "in_ids": "= any(:{}::uuid[])",
             "list": ":{}",

@@ -66,7 +66,6 @@ class Queries:
     commit_plain: str
     step_marks: str
     wait_for_mark: str
-    beat: str
     claims_of: str
     stand_within: str
     identity: str
@@ -75,16 +74,7 @@ class Queries:
     hold_key: str
     wait_for_key: str
     ask_within: str
-    job_key: str
     past_versions: str
-    record_occurrence: str
-    recorded_before: str
-    record_report: str
-    record_run: str
-    record_attempt: str
-    record_watermark: str
-    record_success: str
-    watermark_of: str
     keep_runs: str
     prune: str
 

@@ -235,7 +235,7 @@ select r.*
 
 -- park_job --
 -- Says why the definition of a job cannot be read by some node; those that can go on with it, and an edit ends it.
-update everytick.job_state set parked = $2 where job_key = $1 and parked is distinct from $2;
+update everytick.job_state set unreadable_reason = $2 where job_key = $1 and unreadable_reason is distinct from $2;
 
 -- park_plan --
 -- Says why the plan of a job was refused; the next plan that is written clears it.
@@ -750,7 +750,7 @@ with sent as (
     insert into everytick.task_run (handle, task, status, attempts, retries, last_attempt_status, out_of_time, resume_at,
                                     started_at, attempt_started_at, ended_at, error, because_of, result, waits)
     select handle, task, run_status, attempts, coalesce(retries, 0), last_attempt_status, coalesce(out_of_time, false), resume_at,
-           run_started_at, attempt_started_at, run_ended_at, run_error, because_of, result, waits::bigint[]
+           run_started_at, attempt_started_at, run_ended_at, run_error, because_of, result, waits
       from held where task is not null
     on conflict (handle, task) do update
        set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries,
@@ -869,19 +869,6 @@ select handle, fence, claim_token, step_number, status from everytick.occurrence
 -- Returns the same of one occurrence, once nobody is writing about it any more.
 select handle, fence, claim_token, step_number, status from everytick.occurrence where handle = $1 for no key update;
 
--- beat --
--- Notes that the node lives, and what it says of itself where it says anything. Returns what the store counts as its
--- own, why it shall stop, and whether its job is disabled or removed for good.
-with heard as (
-    insert into everytick.node as n (id, beat_at, facts, beats) values ($1, everytick.everytick_now(), $2, 1)
-    on conflict (id) do update
-       set beat_at = excluded.beat_at, facts = coalesce(excluded.facts, n.facts), beats = n.beats + 1
-)
-select o.handle, o.fence, o.claim_token, o.cancel_reason,
-       «disabled» or exists (select from everytick.job_state s
-                              where s.job_key = o.job_key and s.retire_at <= everytick.everytick_now() offset 0) as parks
-  from everytick.occurrence o where o.status < {first_ended} and o.owner = $1 order by o.handle;
-
 -- claims_of --
 -- Returns these occurrences as their owner needs them, in the columns of a claim.
 select «claim»
@@ -974,10 +961,6 @@ select everytick.ring() from asked;
 
 -- ------------------------------------------------------------------------------------- the history
 
--- job_key --
--- Returns the inner key of a job.
-select job_key from everytick.job where id = $1;
-
 -- past_versions --
 -- Returns for each backfill, by its place in the list, the versions of its job before $3, from that in force right
 -- after a moment on, and since when each was; at most $4 of them.
@@ -991,71 +974,6 @@ select a.place::int, d.version, d.in_force_after
                                         and (p.in_force_after is null or p.in_force_after <= a.after_at)), 1)
         order by d.version limit $4) d
  order by a.place, d.version;
-
--- record_occurrence --
--- Writes down what was created without this store, as it stands now, and returns its key; not if it is here already,
--- unless it was begun there and by nobody here.
-insert into everytick.occurrence (id, job_key, version, scheduled_for, status, cause, late, covers_after, covers_through,
-                                  line_at, ready_at, started_at, ended_at, error, overrides, payload, reason, priority,
-                                  needs, created_at, updated_at, owner, fence, step_number, claimed_at, lost,
-                                  superseded_by_next, execution_timeout, claim_token, node, is_early)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, $21, $22, $23,
-        $24, $25, $26, $27, $28, $29,
-        $13::timestamptz is null and $21::text is null and $11::timestamptz > $20::timestamptz)
-on conflict (id) do update
-   set version = excluded.version, status = excluded.status, late = excluded.late, covers_after = excluded.covers_after,
-       covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
-       started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error,
-       overrides = excluded.overrides, payload = excluded.payload, reason = excluded.reason,
-       priority = excluded.priority, needs = excluded.needs, created_at = excluded.created_at,
-       updated_at = excluded.updated_at, owner = excluded.owner, fence = excluded.fence, step_number = excluded.step_number,
-       claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
-       execution_timeout = excluded.execution_timeout, claim_token = excluded.claim_token, node = excluded.node,
-       is_early = excluded.is_early
- where occurrence.started_at is null and occurrence.status in ({pending}, {queued}) and excluded.fence > 0
-returning handle;
-
--- recorded_before --
--- Returns its key if it is here because it was told before.
-select handle from everytick.occurrence where id = $1 and reason = $2;
-
--- record_report --
--- Lets its report be delivered by whoever knows how.
-insert into everytick.report (needs, ended_at, handle)
-select o.needs, $1, o.handle from everytick.occurrence o where o.handle = $2;
-
--- record_run --
--- Writes down where one task of it came to.
-insert into everytick.task_run (handle, task, status, attempts, retries, last_attempt_status, out_of_time, resume_at, started_at,
-                                attempt_started_at, ended_at, error, because_of, result, waits)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15::text::bigint[])
-on conflict (handle, task) do nothing;
-
--- record_attempt --
--- Writes down one try at it.
-insert into everytick.attempt (handle, task, number, status, started_at, ended_at, error, node)
-values ($1, $2, $3, $4, $5, $6, $7, $8);
-
--- record_watermark --
--- Lets the job be decided as far as it was without this store, if that is further; older snapshots are stale.
-update everytick.job_state
-   set watermark = greatest(watermark, $2), revision = revision + 1,
-       last_end_scheduled_for = coalesce($3, last_end_scheduled_for), last_end_started_at = coalesce($4, last_end_started_at),
-       last_end_at = coalesce($5, last_end_at), last_end_id = coalesce($6, last_end_id), run_count = run_count + $7,
-       last_error = coalesce($8, last_error), last_failure_at = greatest(last_failure_at, $9)
- where job_key = $1;
-
--- record_success --
--- Notes the last success of a job; the one that was the last stays known, unless it is the same.
-update everytick.job_state
-   set last_success_scheduled_for = $2, last_success_started_at = $3, last_success_at = $4, last_success_id = $5,
-       other_success_scheduled_for = last_success_scheduled_for, other_success_started_at = last_success_started_at, other_success_at = last_success_at,
-       other_success_id = last_success_id
- where job_key = $1 and last_success_id is distinct from $5;
-
--- watermark_of --
--- Returns how far a job is decided.
-select watermark from everytick.job_state where job_key = $1;
 
 -- keep_runs --
 -- Takes the results of these tasks over from one occurrence to another, which will not run them; returns how many.
@@ -1087,7 +1005,7 @@ with old as materialized (
                                                and r.handle = h.handle)
                             and (h.scheduled_for, h.id) <= (b.scheduled_for, b.id)
                             and everytick.everytick_now() - h.ended_at >
-                                case when h.status in ({completed}, {completed_with_errors}, {skipped}) then s.keep_success else s.keep_failure end
+                                case when h.status in ({completed}, {completed_with_errors}, {skipped}) then s.keep_success else s.keep_failure end * interval '1 microsecond'
                           order by h.scheduled_for, h.id limit $1) o
      limit $1
 ), attempts as (

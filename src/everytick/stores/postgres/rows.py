@@ -1,5 +1,6 @@
 """Rows as values and values as rows."""
 
+import json
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
@@ -16,7 +17,7 @@ from everytick.domain.snapshots import (
     Request,
 )
 from everytick.domain.steps import RunState, bounded
-from everytick.stores.sql.rows import read_overrides
+from everytick.stores.sql.rows import read_overrides, read_waits
 
 Row: TypeAlias = Any
 """A record of the driver, read by column name."""
@@ -63,15 +64,10 @@ def run_state(row: Row) -> RunState:
         ended_at=row["ended_at"],
         error=row["error"],
         result=None if result is None else Payload(result),
-        waits=tuple(timedelta(microseconds=each) for each in row["waits"] or ()),
+        waits=read_waits(row["waits"]),
         because_of=row["because_of"],
         out_of_time=row["out_of_time"],
     )
-
-
-def write_waits(waits: tuple[timedelta, ...]) -> str | None:
-    """Return waits as the text of an array of microseconds: arrays of arrays cannot differ in length."""
-    return "{" + ",".join(str(each // _MICROSECOND) for each in waits) + "}" if waits else None
 
 
 def write_timeout(timeout: timedelta | None) -> int | None:
@@ -123,7 +119,7 @@ def request(row: Row) -> Request:
         after=row["fill_after"],
         through=row["fill_through"],
         again=row["again"],
-        keeps=tuple(row["keeps"] or ()),
+        keeps=tuple(json.loads(row["keeps"])) if row["keeps"] else (),
         as_of_now=row["as_of_now"],
         nth=row["nth"],
     )
@@ -147,7 +143,7 @@ def request_row(job: int, job_id: str, asked: Request) -> tuple[object, ...]:
         asked.after,
         asked.through,
         asked.again,
-        list(asked.keeps) or None,
+        json.dumps(asked.keeps) if asked.keeps else None,
         asked.as_of_now,
         asked.nth,
         asked.occurrence_id(job_id)[4:],

@@ -23,6 +23,7 @@ from everytick.stores.postgres.marks import is_repeat
 from everytick.stores.postgres.rows import Row
 from everytick.stores.postgres.transaction import PostgresClaimTransaction
 from everytick.stores.protocols import ClaimTransaction
+from everytick.stores.sql.rows import write_waits
 
 Steps = Sequence[tuple[Claim, Step]]
 
@@ -234,7 +235,7 @@ def _task_columns(written: Written) -> tuple[object, ...]:
         rows.text(run.error),
         run.because_of,
         None if run.result is None else run.result.text,
-        rows.write_waits(run.waits),
+        write_waits(run.waits),
         written.number,
         None if written.attempt is None else ATTEMPT_CODE[written.attempt],
         written.started_at,

@@ -24,7 +24,6 @@ from everytick.stores.postgres.door import Door, patiently, read_address
 from everytick.stores.postgres.history import HistoryVerbs
 from everytick.stores.postgres.migrate import migrate
 from everytick.stores.postgres.planning import Planning
-from everytick.stores.postgres.recording import Recording
 from everytick.stores.postgres.running import Running
 from everytick.stores.sql.cold import ColdVerbs
 from everytick.stores.sql.commands import Again, Make
@@ -32,7 +31,7 @@ from everytick.stores.sql.commands import Again, Make
 T = TypeVar("T")
 
 
-class PostgresStore(Planning, Running, Recording, HistoryVerbs, ColdVerbs):
+class PostgresStore(Planning, Running, HistoryVerbs, ColdVerbs):
     """Jobs and occurrences in one schema of a PostgreSQL, shared by any number of nodes.
 
     `pooling` says that a transaction-pooling proxy stands before the server: nothing is

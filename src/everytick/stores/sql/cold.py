@@ -11,6 +11,7 @@ from everytick.domain.changes import Edit
 from everytick.domain.decisions import Span
 from everytick.domain.definers import Undefined
 from everytick.domain.facts import Fact
+from everytick.domain.fired import Fired
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.snapshots import Edition, JobSnapshot
@@ -33,7 +34,18 @@ from everytick.stores.base import (
 from everytick.stores.each_alone import each_alone
 from everytick.stores.sql.commands import Make
 from everytick.stores.sql.queries import ColdQueries
-from everytick.stores.sql.verbs import clock, definers, editing, facts, history, job_records, nodes, purging, telling
+from everytick.stores.sql.verbs import (
+    clock,
+    definers,
+    editing,
+    facts,
+    history,
+    job_records,
+    nodes,
+    purging,
+    recording,
+    telling,
+)
 
 T = TypeVar("T")
 
@@ -91,6 +103,10 @@ class ColdVerbs(ABC):
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
         return await self._question(partial(job_records.look, job_ids))
+
+    async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
+        """Write down what was fired without this store; return the handle of each run, None where another is there."""
+        return await self._transact(partial(recording.record, self._q, job_id, fired))
 
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
         """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out."""

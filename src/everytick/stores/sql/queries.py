@@ -36,6 +36,7 @@ class ColdQueries:
     spans_of: Statement
     forget_attempts: Statement
     forget_runs: Statement
+    forget_reports: Statement
     purge_requests: Statement
     purge_keys: Statement
     purge_adjustments: Statement
@@ -48,11 +49,20 @@ class ColdQueries:
     hear: Statement
     forget_name_sets: Statement
     existing: Statement
+    show_unreadable: Statement
+    unreadable_jobs: Statement
+    record_occurrence: Statement
+    recorded_before: Statement
+    owe_report: Statement
+    record_run: Statement
+    record_attempt: Statement
+    record_ends: Statement
+    record_success: Statement
+    add_span: Statement
     hold_job: Statement
     held_of_job: Statement
     purgeable: Statement
     purge_occurrences: Statement
-    purge_wakes: Statement
     nodes: Statement
     overdue: Statement
     held_by: Statement
@@ -108,7 +118,7 @@ class ColdQueries:
     def belonging_to_a_job(self) -> tuple[Statement, ...]:
         """What deletes a job without occurrences: its rows in every table, the job itself last."""
         kept = self.purge_requests, self.purge_keys, self.purge_adjustments, self.purge_pauses, self.purge_spans
-        return *kept, self.purge_wakes, self.purge_versions, self.purge_state, self.purge_job
+        return *kept, self.purge_versions, self.purge_state, self.purge_job
 
 
 def cold_queries(package: str, dialect: Dialect) -> ColdQueries:

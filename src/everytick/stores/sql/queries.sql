@@ -3,6 +3,122 @@
 
 -- ------------------------------------------------------------------------------------------------------ jobs and facts
 
+-- hold_job --
+-- Locks where a job stands, so that what people do to it and what plans do to it come one after the other.
+select j.job_key, j.id as job_id, j.name, s.removed_at
+  from {schema}.job j join {schema}.job_state s on s.job_key = j.job_key
+ where j.id = :job_id
+   {lock s};
+
+-- job_in_service --
+-- Returns the key of the job in service that has this name.
+select j.job_key from {schema}.job j join {schema}.job_state s on s.job_key = j.job_key
+ where j.name = :name and s.removed_at is null;
+
+-- forgotten_jobs --
+-- Returns the jobs that have one of these names and were removed before this moment.
+select j.job_key, s.removed_at, j.name
+  from {schema}.job j join {schema}.job_state s on s.job_key = j.job_key
+ where j.name {in names} and s.removed_at < :forgotten_at;
+
+-- lock_names --
+-- Locks where the jobs of these names stand, by rising key. A statement that waited here for another's edit does not
+-- see the newest definition: look for it afterwards.
+select s.job_key
+  from {schema}.job j join {schema}.job_state s on s.job_key = j.job_key
+ where j.name {in names}
+ order by j.job_key
+   {lock s};
+
+-- named_jobs --
+-- Returns the jobs of these names with the newest definition of each.
+select j.name, j.job_key, j.id as job_id, s.removed_at, v.definition, v.version, s.oldest_version
+  from {schema}.job j
+  join {schema}.job_state s on s.job_key = j.job_key
+  join {schema}.job_version v on v.job_key = s.job_key and v.version = s.version
+ where j.name {in names};
+
+-- add_job --
+-- Makes a job.
+insert into {schema}.job (id, name, created_at) values (:job_id, :name, :now);
+
+-- add_state --
+-- Lets a new job begin at its watermark.
+insert into {schema}.job_state (job_key, id, needs, version, oldest_version, revision, woken, watermark, next_run_at,
+                                keep_last)
+values (:job_key, :job_id, :needs, 1, 1, 1, 1, :watermark, :next_run_at, 0);
+
+-- edit_job --
+-- Says what retention goes by; a job that was removed is back.
+update {schema}.job_state
+   set keep_success = :keep_success, keep_failure = :keep_failure, keep_last = :keep_last, removed_at = null,
+       removed_by = ''
+ where job_key = :job_key;
+
+-- remove_job --
+-- Takes a job out of service.
+update {schema}.job_state set removed_at = :removed_at, removed_by = :removed_by where job_key = :job_key;
+
+-- jobs_by_id --
+-- Returns where these jobs stand, with the pause that holds each now.
+select v.job_key, v.id as job_id, v.name, v.version, v.revision, v.watermark, v.wake_at, v.removed_at, v.removed_by,
+       v.retire_at, v.next_run_at, v.run_count, v.last_error, v.last_failure_at, v.needs, v.parked_reason,
+       v.last_end_scheduled_for, v.last_end_started_at, v.last_end_at, v.last_end_id as last_end_occurrence_id,
+       v.last_success_scheduled_for, v.last_success_started_at, v.last_success_at,
+       v.last_success_id as last_success_occurrence_id,
+       p.since_at, p.until_at, p.missed, p.reason as pause_reason, p.paused_by, p.resumed_by
+  from {schema}.job_standing v
+  left join {schema}.pause p on p.job_key = v.job_key and p.pause_key = (
+       select min(h.pause_key) from {schema}.pause h
+        where h.job_key = v.job_key and (h.until_at is null or h.until_at > :now))
+ where v.id {in job_ids};
+
+-- jobs_by_name --
+-- Returns where every job stands that is not removed, by name, or where all of them stand.
+select v.job_key, v.id as job_id, v.name, v.version, v.revision, v.watermark, v.wake_at, v.removed_at, v.removed_by,
+       v.retire_at, v.next_run_at, v.run_count, v.last_error, v.last_failure_at, v.needs, v.parked_reason,
+       v.last_end_scheduled_for, v.last_end_started_at, v.last_end_at, v.last_end_id as last_end_occurrence_id,
+       v.last_success_scheduled_for, v.last_success_started_at, v.last_success_at,
+       v.last_success_id as last_success_occurrence_id,
+       p.since_at, p.until_at, p.missed, p.reason as pause_reason, p.paused_by, p.resumed_by
+  from {schema}.job_standing v
+  left join {schema}.pause p on p.job_key = v.job_key and p.pause_key = (
+       select min(h.pause_key) from {schema}.pause h
+        where h.job_key = v.job_key and (h.until_at is null or h.until_at > :now))
+ where v.removed_at is null or :is_any
+ order by v.name {bytewise};
+
+-- jobs_ahead --
+-- Returns the jobs whose watermark lies ahead of this moment, by name.
+select j.name, s.watermark
+  from {schema}.job_state s join {schema}.job j on j.job_key = s.job_key
+ where s.watermark > :ahead_at and s.removed_at is null
+ order by j.name {bytewise};
+
+-- add_name_set --
+-- Notes that a start defines these names now.
+insert into {schema}.name_set (hash, names, stored_at) values (:hash, :names_json, :now)
+on conflict (hash) do update set stored_at = excluded.stored_at;
+
+-- name_sets --
+-- Returns every set of names that starts define, by hash.
+select hash, names as names_json, stored_at from {schema}.name_set order by hash;
+
+-- undefined_jobs --
+-- Returns the jobs in service that a start has left out, by name.
+select s.id as job_id, j.name, s.undefined_since as undefined_at
+  from {schema}.job_state s {using job_state_undefined} join {schema}.job j on j.job_key = s.job_key
+ where s.undefined_since is not null and s.removed_at is null
+ order by j.name {bytewise};
+
+-- hold_undefined --
+-- Locks where those of these jobs stand that a start has left out, by rising key.
+select s.job_key, s.id as job_id, s.undefined_since as undefined_at
+  from {schema}.job_state s
+ where s.undefined_since is not null and s.removed_at is null and s.id {in job_ids}
+ order by s.job_key
+   {lock s};
+
 -- newest_version --
 -- Returns the number of a job's newest version, and its name.
 select s.version, j.name from {schema}.job_state s join {schema}.job j on j.job_key = s.job_key
@@ -104,6 +220,25 @@ select nth, payload from {schema}.request where job_key = :job_key and cause = :
 -- Returns the newest use of a key that a caller has named.
 select nth, call from {schema}.request_key where job_key = :job_key and cause = :cause and key = :key;
 
+-- asked_for --
+-- Returns the oldest open request for the occurrence of this id, with the newest version of its job.
+select r.job_key, s.id as job_id, s.version, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason,
+       r.requested_by, r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.fill_after, r.fill_through,
+       r.again, r.keeps, r.as_of_now, r.nth
+  from {schema}.request r join {schema}.job_state s on s.job_key = r.job_key
+ where r.id = :occurrence_id
+ order by r.request_key limit 1;
+
+-- keep_request --
+-- Keeps a request, behind the others; where its key is taken nothing changes.
+insert into {schema}.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
+                              scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
+                              as_of_now, nth, id)
+values (:job_key, :key, :cause, :requested_at, :payload, :overlap, :reason, :requested_by, :replay_of,
+        :scheduled_for, :covers_after, :covers_through, :fill_after, :fill_through, :again, :keeps, :as_of_now, :nth,
+        :occurrence_id)
+on conflict (job_key, cause, key) do nothing;
+
 -- forget_asked_for --
 -- Forgets every open request for the occurrence of this id.
 delete from {schema}.request where id = :occurrence_id;
@@ -130,6 +265,26 @@ insert into {schema}.job_version (job_key, version, in_force_after, kind, schedu
 values (:job_key, :version, :in_force_after, :kind, :schedule, :enabled, :reports, :definition, :effective,
         :edited_by, :edited_at);
 
+-- unpark --
+-- Shows a job no longer as one that some node cannot read.
+update {schema}.job_state set unreadable_reason = null where job_key = :job_key and unreadable_reason is not null;
+
+-- show_unreadable --
+-- Says why some node cannot read a job; nodes that can read it go on with it, and an edit ends it.
+update {schema}.job_state set unreadable_reason = :reason
+ where job_key = :job_key and (unreadable_reason is null or unreadable_reason <> :reason);
+
+-- unreadable_jobs --
+-- Returns the versions that are still to be decided by, of each job that some node could not read.
+select job_key, oldest_version, version from {schema}.job_state where unreadable_reason is not null;
+
+-- parked_jobs --
+-- Returns the jobs in service that are parked and why, by name.
+select j.name, coalesce(s.unreadable_reason, s.parked_reason) as parked_reason
+  from {schema}.job_state s join {schema}.job j on j.job_key = s.job_key
+ where (s.unreadable_reason is not null or s.parked_reason is not null) and s.removed_at is null
+ order by j.name {bytewise};
+
 -- version_at --
 -- Returns the version in force at a moment; what is named at the moment of an edit is named by the old one.
 select version from {schema}.job_version
@@ -154,6 +309,12 @@ select o.handle, o.id as occurrence_id, o.job_key, s.id as job_id, o.version, o.
 -- Returns those of these ids that an occurrence has.
 select o.id as occurrence_id from {schema}.occurrence o where o.id {in_ids occurrence_ids};
 
+-- runs_of --
+-- Returns where the tasks of these occurrences stand.
+select handle, task, status as run_status, attempts, retries, last_attempt_status, out_of_time, resume_at, started_at,
+       attempt_started_at, ended_at, error, because_of, result, waits
+  from {schema}.task_run where handle {in handles};
+
 -- attempts_of --
 -- Returns every attempt at the tasks of one occurrence.
 select task, number, status as attempt_status, started_at, ended_at, error, progress_done, progress_total,
@@ -176,6 +337,10 @@ delete from {schema}.attempt where handle {in handles};
 delete from {schema}.task_run where handle {in handles};
 
 -- ------------------------------------------------------------------------------------------------------------- purging
+
+-- purge_occurrences --
+-- Forgets these occurrences for good, ended or not; no node holds one of them.
+delete from {schema}.occurrence where handle {in handles} and owner is null;
 
 -- purge_requests --
 -- Forgets the open requests of a job.
@@ -201,10 +366,6 @@ delete from {schema}.span where job_key = :job_key;
 -- Forgets the definitions of a job.
 delete from {schema}.job_version where job_key = :job_key;
 
--- purge_state --
--- Forgets where a job stands.
-delete from {schema}.job_state where job_key = :job_key;
-
 -- purge_job --
 -- Forgets a job that nothing belongs to any more.
 delete from {schema}.job where job_key = :job_key;
@@ -226,3 +387,83 @@ on conflict (id) do update
 delete from {schema}.name_set
  where stored_at < :told_at
    and not exists (select 1 from {schema}.node n where n.facts like '%' || name_set.hash || '%');
+
+-- ------------------------------------------------------------------------------------- what was fired without the store
+
+-- record_occurrence --
+-- Writes down what was created without this store, as it stands now, and returns its handle; not if it is here already,
+-- unless it was begun there and by no node here.
+insert into {schema}.occurrence (id, job_key, version, scheduled_for, status, cause, late, covers_after, covers_through,
+                                 line_at, ready_at, started_at, ended_at, error, overrides, payload, reason, priority,
+                                 needs, created_at, updated_at, owner, fence, step_number, claimed_at, lost,
+                                 superseded_by_next, execution_timeout, claim_token, node, is_early)
+values (:occurrence_id, :job_key, :version, :scheduled_for, :status, :cause, :late, :covers_after, :covers_through,
+        :line_at, :ready_at, :started_at, :ended_at, :error, :overrides, :payload, :reason, :priority, :needs, :now, :now,
+        :owner, :fence, :step_number, :claimed_at, :lost, :superseded_by_next, :execution_timeout, :claim_token, :node,
+        :is_early)
+on conflict (id) do update
+   set version = excluded.version, status = excluded.status, late = excluded.late, covers_after = excluded.covers_after,
+       covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
+       started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error,
+       overrides = excluded.overrides, payload = excluded.payload, reason = excluded.reason,
+       priority = excluded.priority, needs = excluded.needs, created_at = excluded.created_at,
+       updated_at = excluded.updated_at, owner = excluded.owner, fence = excluded.fence,
+       step_number = excluded.step_number, claimed_at = excluded.claimed_at, lost = excluded.lost,
+       superseded_by_next = excluded.superseded_by_next, execution_timeout = excluded.execution_timeout,
+       claim_token = excluded.claim_token, node = excluded.node, is_early = excluded.is_early
+ where occurrence.started_at is null and occurrence.status in ({pending}, {queued}) and excluded.fence > 0
+returning handle;
+
+-- recorded_before --
+-- Returns its handle if it is here because it was told before.
+select handle from {schema}.occurrence where id = :occurrence_id and reason = :reason;
+
+-- owe_report --
+-- Lets the report of an occurrence, which has ended, be delivered.
+insert into {schema}.report (needs, ended_at, handle)
+select o.needs, o.ended_at, o.handle from {schema}.occurrence o where o.handle = :handle;
+
+-- record_run --
+-- Writes down where one task of it came to.
+insert into {schema}.task_run (handle, task, status, attempts, retries, last_attempt_status, out_of_time, resume_at,
+                               started_at, attempt_started_at, ended_at, error, because_of, result, waits)
+values (:handle, :task, :run_status, :attempts, :retries, :last_attempt_status, :out_of_time, :resume_at, :started_at,
+        :attempt_started_at, :ended_at, :error, :because_of, :result, :waits)
+on conflict (handle, task) do update
+   set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries,
+       last_attempt_status = excluded.last_attempt_status, out_of_time = excluded.out_of_time,
+       resume_at = excluded.resume_at, started_at = excluded.started_at,
+       attempt_started_at = excluded.attempt_started_at, ended_at = excluded.ended_at, error = excluded.error,
+       because_of = excluded.because_of, result = excluded.result, waits = excluded.waits;
+
+-- record_attempt --
+-- Writes down one try at it.
+insert into {schema}.attempt (handle, task, number, status, started_at, ended_at, error, node)
+values (:handle, :task, :number, :attempt_status, :started_at, :ended_at, :error, :node);
+
+-- record_ends --
+-- Lets the job be decided through this moment, and notes its last end and its last failure, if there are any. Older
+-- snapshots are stale.
+update {schema}.job_state
+   set watermark = :watermark, revision = revision + 1,
+       last_end_at = coalesce(:end_at, last_end_at), last_end_id = coalesce(:end_occurrence_id, last_end_id),
+       last_end_scheduled_for = coalesce(:end_for, last_end_scheduled_for),
+       last_end_started_at = case when :end_at is null then last_end_started_at else :end_started_at end,
+       run_count = run_count + :runs, last_error = coalesce(:error, last_error),
+       last_failure_at = case when last_failure_at >= :failed_at then last_failure_at
+                              else coalesce(:failed_at, last_failure_at) end
+ where job_key = :job_key;
+
+-- record_success --
+-- Notes the last success of a job; the one that was the last stays known, unless it is the same.
+update {schema}.job_state
+   set last_success_scheduled_for = :scheduled_for, last_success_started_at = :started_at, last_success_at = :ended_at,
+       last_success_id = :occurrence_id, other_success_scheduled_for = last_success_scheduled_for,
+       other_success_started_at = last_success_started_at, other_success_at = last_success_at,
+       other_success_id = last_success_id
+ where job_key = :job_key and (last_success_id is null or last_success_id <> :occurrence_id);
+
+-- add_span --
+-- Keeps instants that did not run, behind the others.
+insert into {schema}.span (job_key, status, why, detail, span_after, span_through, version, count)
+values (:job_key, :status, :why, :detail, :span_after, :span_through, :version, :count);

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from everytick.domain.config import Level, Overrides, overrides
+from everytick.domain.decisions import Span
 from everytick.domain.notes import Log, Progress
 from everytick.domain.occurrence import Attempt, Occurrence
 from everytick.domain.payload import Payload
@@ -14,6 +15,7 @@ from everytick.domain.steps import RunState
 from everytick.stores.sql.statements import Row
 
 NO_OVERRIDES = Overrides(Level.OCCURRENCE)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def payload_or_none(stored: str | None) -> Payload | None:
@@ -145,10 +147,55 @@ def run_state(row: Row) -> RunState:
         ended_at=row["ended_at"],
         error=row["error"],
         result=payload_or_none(row["result"]),
-        waits=tuple(timedelta(microseconds=wait) for wait in json.loads(row["waits"])) if row["waits"] else (),
+        waits=read_waits(row["waits"]),
         because_of=row["because_of"],
         out_of_time=bool(row["out_of_time"]),
     )
+
+
+def run_arguments(handle: int, task: str, run: RunState) -> dict[str, Any]:
+    """Return where a task of an occurrence stands, as `record_run` takes it."""
+    return {
+        "handle": handle,
+        "task": task,
+        "run_status": run.status,
+        "attempts": run.attempts,
+        "retries": run.retries,
+        "last_attempt_status": run.last,
+        "out_of_time": run.out_of_time,
+        "resume_at": run.resume_at,
+        "started_at": run.started_at,
+        "attempt_started_at": run.attempt_started_at,
+        "ended_at": run.ended_at,
+        "error": run.error,
+        "because_of": run.because_of,
+        "result": None if run.result is None else run.result.text,
+        "waits": write_waits(run.waits),
+    }
+
+
+def write_waits(waits: tuple[timedelta, ...]) -> str | None:
+    """Return waits as a JSON list of microseconds, if there are any."""
+    return json.dumps([wait // _MICROSECOND for wait in waits]) if waits else None
+
+
+def read_waits(stored: str | None) -> tuple[timedelta, ...]:
+    """Return what `write_waits` wrote."""
+    return tuple(timedelta(microseconds=wait) for wait in json.loads(stored)) if stored else ()
+
+
+def span_arguments(job_key: int, span: Span) -> dict[str, Any]:
+    """Return instants that did not run, as `add_span` takes them."""
+    return {
+        "job_key": job_key,
+        "status": span.status,
+        "why": str(span.why),
+        "detail": span.detail,
+        "span_after": span.after,
+        "span_through": span.through,
+        "version": span.version,
+        "count": span.count,
+    }
 
 
 def attempt(row: Row, run_id: str) -> Attempt:

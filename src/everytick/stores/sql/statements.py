@@ -5,7 +5,8 @@ a parameter that is missing or unknown is an error where it is written. What a p
 its name: `ended_at` is an instant, `occurrence_id` an id, `status` a code. So no verb converts a value by hand.
 
 Markers in braces are resolved at load: codes (`{pending}`, see domain/codes.py) and the words of a dialect
-(`{schema}`, `{lock s}`, `{skip}`, `{in handles}`, `{in_ids occurrence_ids}`, `{list texts}`). As a table,
+(`{schema}`, `{lock s}`, `{skip}`, `{bytewise}`, `{using an_index}`, `{in handles}`,
+`{in_ids occurrence_ids}`, `{list texts}`). As a table,
 `{rows keys: handle bigint, fence int}` reads many rows: the argument `keys` is a list of mappings, one per row.
 """
 

@@ -1,9 +1,5 @@
 -- The statements of the shared verbs that SQLite says in its own way; see stores/sql/queries.sql.
 
--- hold_job --
--- Returns the job of this id, removed or not; the file's write lock holds it.
-select j.job_key, j.id as job_id, j.name, j.removed_at from job j where j.id = :job_id;
-
 -- held_of_job --
 -- Returns how many occurrences of a job are in the hands of a node.
 select count(*) as held from occurrence indexed by occurrence_active
@@ -13,13 +9,14 @@ select count(*) as held from occurrence indexed by occurrence_active
 -- Returns occurrences of a job, whatever became of them.
 select handle from occurrence indexed by occurrence_of_job where job_key = :job_key limit :limit;
 
--- purge_occurrences --
--- Forgets these occurrences for good, ended or not; no node holds one of them.
-delete from occurrence where handle {in handles} and owner is null;
+-- purge_state --
+-- Forgets where a job stands.
+delete from job_state where job_key = :job_key;
 
--- purge_wakes --
--- Forgets which definitions of a job could not be read: SQLite keeps no facts that wake a job.
-delete from parked_definition where job_key = :job_key;
+-- forget_reports --
+-- Forgets that reports of these occurrences are due.
+delete from report
+ where (needs, ended_at, handle) in (select o.needs, o.ended_at, o.handle from occurrence o where o.handle {in handles});
 
 -- nodes --
 -- Returns the nodes that were heard of and every other owner, and how much each holds, by id.
@@ -85,9 +82,9 @@ returning handle, owner;
 -- Makes or changes the rows of attempts that run, under their claim's fence; one that has ended keeps its status. An end
 -- raises the fence once more: behind it the owner may still add to what it ran, and no other node may. Returns which
 -- notes were written.
-insert into attempt (handle, task, number, place, status, started_at, progress_done, progress_total, progress_text,
+insert into attempt (handle, task, number, status, started_at, progress_done, progress_total, progress_text,
                      log_node, log_path, node)
-select o.handle, notes.task, notes.number, 0, {attempt.running}, notes.started_at, notes.progress_done,
+select o.handle, notes.task, notes.number, {attempt.running}, notes.started_at, notes.progress_done,
        notes.progress_total, notes.progress_text, notes.log_node, notes.log_path, o.node
   from {rows notes: handle bigint, fence int, claim_token bigint, task text, number int, started_at timestamptz,
         progress_done float8, progress_total float8, progress_text text, log_node text, log_path text}
@@ -104,15 +101,17 @@ returning handle, task, number, (select o.claim_token from occurrence o where o.
 -- owed_reports --
 -- Returns ended occurrences of one text of needs whose report was not delivered, oldest end first: none of these jobs,
 -- and none of these handles.
-select o.handle, o.job_key, o.version, o.ended_at, o.id as occurrence_id from occurrence o
- where o.report_due = 1 and o.needs = :needs
+select o.handle, o.job_key, o.version, r.ended_at, o.id as occurrence_id
+  from report r cross join occurrence o on o.handle = r.handle
+ where r.needs = :needs and not r.handle {in handles}
    and o.job_key not in (select j.job_key from job j where j.id {in job_ids})
-   and not o.handle {in handles}
- order by o.ended_at, o.id limit :limit;
+ order by r.ended_at, o.id limit :limit;
 
 -- reported --
 -- Notes that these reports were delivered.
-update occurrence set report_due = 0 where id {in_ids occurrence_ids} and report_due = 1;
+delete from report
+ where (needs, ended_at, handle) in (
+       select o.needs, o.ended_at, o.handle from occurrence o where o.id {in_ids occurrence_ids});
 
 -- ------------------------------------------------------------------------------------------------ jobs and facts
 
@@ -146,14 +145,6 @@ update job_state
        last_end_at = min(last_end_at, :now), last_failure_at = min(last_failure_at, :now)
  where job_key = :job_key;
 
--- keep_request --
--- Keeps a request, behind the others.
-insert into request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                     scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps, as_of_now, nth, id)
-values (:job_key, :key, :cause, :requested_at, :payload, :overlap, :reason, :requested_by, :replay_of,
-        :scheduled_for, :covers_after, :covers_through, :fill_after, :fill_through, :again, :keeps, :as_of_now, :nth,
-        :occurrence_id);
-
 -- use_key --
 -- Notes that the key is used once more, by this call and for this occurrence.
 insert into request_key (job_key, cause, key, nth, call, id)
@@ -163,14 +154,6 @@ on conflict (job_key, cause, key) do update set nth = excluded.nth, call = exclu
 -- occurrence_payload --
 -- Returns where an occurrence stands and the payload it was made with, if it exists.
 select status, payload from occurrence where id = :occurrence_id;
-
--- asked_for --
--- Returns the oldest open request for the occurrence of this id, with the newest version of its job.
-select r.job_key, s.id as job_id, s.version, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason,
-       r.requested_by, r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.fill_after, r.fill_through,
-       r.again, r.keeps, r.as_of_now, r.nth
-  from request r join job_state s on s.job_key = r.job_key
- where r.id = :occurrence_id order by r.request_key limit 1;
 
 -- know_needs --
 -- Lets these texts of needs be known to nodes.
@@ -182,51 +165,12 @@ insert into needs (text)
 select distinct needs from occurrence indexed by occurrence_active where job_key = :job_key and ended_at is null
 on conflict do nothing;
 
--- job_in_service --
--- Returns the key of the job in service that has this name.
-select job_key from job where name = :name and removed_at is null;
-
--- forgotten_jobs --
--- Returns the jobs that have one of these names and were removed before this moment.
-select job_key, removed_at, name from job where name {in names} and removed_at < :forgotten_at;
-
--- lock_names --
--- Returns the keys of the jobs of these names; the file's write lock holds them.
-select job_key from job where name {in names};
-
--- named_jobs --
--- Returns the jobs of these names with the newest definition of each.
-select j.name, j.job_key, j.id as job_id, j.removed_at, v.definition, v.version, s.oldest_version
-  from job j join job_state s on s.job_key = j.job_key
-  join job_version v on v.job_key = s.job_key and v.version = s.version
- where j.name {in names};
-
--- add_job --
--- Makes a job.
-insert into job (id, name, keep_last, created_at) values (:job_id, :name, 0, :now);
-
--- add_state --
--- Lets a new job begin at its watermark.
-insert into job_state (job_key, id, needs, version, oldest_version, revision, woken, watermark, next_run_at)
-values (:job_key, :job_id, :needs, 1, 1, 1, 1, :watermark, :next_run_at);
-
--- edit_job --
--- Says what retention goes by; a job that was removed is back.
-update job
-   set keep_success = :keep_success, keep_failure = :keep_failure, keep_last = :keep_last, removed_at = null,
-       removed_by = ''
- where job_key = :job_key;
-
 -- edit_state --
 -- Makes a version the newest one and older snapshots stale.
 update job_state
    set version = :version, oldest_version = :oldest_version, revision = revision + 1, retire_at = null,
        undefined_since = null, narrowed_at = coalesce(:narrowed_at, narrowed_at), needs = :needs
  where job_key = :job_key;
-
--- unpark --
--- Forgets which versions of a job some node could not read, and returns them.
-delete from parked_definition where job_key = :job_key returning version;
 
 -- edit_unclaimed --
 -- Gives occurrences that have not started the new version; what an occurrence sets itself stays.
@@ -241,86 +185,21 @@ update occurrence indexed by occurrence_active
  where job_key = :job_key and ended_at is null and status in ({pending}, {queued})
    and not exists (select 1 from task_run r where r.handle = occurrence.handle);
 
--- remove_job --
--- Takes a job out of service.
-update job set removed_at = :removed_at, removed_by = :removed_by where job_key = :job_key;
-
 -- retire_job --
 -- From this moment on a plan cancels what no node has claimed; older snapshots are stale.
 update job_state set retire_at = :retire_at, needs = :needs, revision = revision + 1 where job_key = :job_key;
 
--- add_name_set --
--- Notes that a start defines these names now.
-insert into name_set (hash, names, stored_at) values (:hash, :names_json, :now)
-    on conflict (hash) do update set stored_at = excluded.stored_at;
-
--- name_sets --
--- Returns every set of names that starts define, by hash.
-select hash, names as names_json, stored_at from name_set order by hash;
-
 -- take_marks --
 -- Notes that the jobs of these names are defined again.
-update job_state indexed by job_undefined set undefined_since = null
+update job_state indexed by job_state_undefined set undefined_since = null
  where undefined_since is not null and (select j.name from job j where j.job_key = job_state.job_key) {in names};
+
+-- ---------------------------------------------------------------------------------- after a clock was ahead
 
 -- mark_undefined --
 -- Notes that a start has left the jobs of these names out. A job that was left out before keeps its mark.
 update job_state set undefined_since = :now
- where undefined_since is null and job_key in (select job_key from job where removed_at is null and name {in names});
-
--- undefined_jobs --
--- Returns the jobs in service that a start has left out, by name.
-select s.id as job_id, j.name, s.undefined_since as undefined_at
-  from job_state s indexed by job_undefined cross join job j on j.job_key = s.job_key
- where s.undefined_since is not null and j.removed_at is null
- order by j.name;
-
--- hold_undefined --
--- Returns those of these jobs that a start has left out; the file's write lock holds them.
-select s.job_key, s.id as job_id, s.undefined_since as undefined_at
-  from job_state s indexed by job_undefined cross join job j on j.job_key = s.job_key
- where s.undefined_since is not null and j.removed_at is null and s.id {in job_ids};
-
--- jobs_by_id --
--- Returns where these jobs stand, with the pause that holds each now.
-select s.job_key, s.id as job_id, j.name, s.version, s.revision, s.watermark, s.wake_at, j.removed_at,
-       j.removed_by, s.retire_at, s.next_run_at, s.run_count, s.last_error, s.last_failure_at, s.needs,
-       coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job_key = s.job_key),
-                s.parked_reason) as parked_reason,
-       s.last_end_scheduled_for, s.last_end_started_at, s.last_end_at,
-       s.last_end_id as last_end_occurrence_id, s.last_success_scheduled_for,
-       s.last_success_started_at, s.last_success_at, s.last_success_id as last_success_occurrence_id,
-       p.since_at, p.until_at, p.missed, p.reason as pause_reason, p.paused_by, p.resumed_by
-  from job j join job_state s on s.job_key = j.job_key
-  left join pause p on p.pause_key = (select min(h.pause_key) from pause h
-                                 where h.job_key = j.job_key and (h.until_at is null or h.until_at > :now))
- where j.id {in job_ids};
-
--- jobs_by_name --
--- Returns where every job stands that is not removed, by name, or where all of them stand.
-select s.job_key, s.id as job_id, j.name, s.version, s.revision, s.watermark, s.wake_at, j.removed_at,
-       j.removed_by, s.retire_at, s.next_run_at, s.run_count, s.last_error, s.last_failure_at, s.needs,
-       coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job_key = s.job_key),
-                s.parked_reason) as parked_reason,
-       s.last_end_scheduled_for, s.last_end_started_at, s.last_end_at,
-       s.last_end_id as last_end_occurrence_id, s.last_success_scheduled_for,
-       s.last_success_started_at, s.last_success_at, s.last_success_id as last_success_occurrence_id,
-       p.since_at, p.until_at, p.missed, p.reason as pause_reason, p.paused_by, p.resumed_by
-  from job j join job_state s on s.job_key = j.job_key
-  left join pause p on p.pause_key = (select min(h.pause_key) from pause h
-                                 where h.job_key = j.job_key and (h.until_at is null or h.until_at > :now))
- where j.removed_at is null or :is_any
- order by j.name;
-
--- parked_jobs --
--- Returns the jobs in service that are parked and why, by name.
-select name, reason as parked_reason
-  from (select j.name, coalesce((select group_concat(d.reason, '; ') from parked_definition d
-                                 where d.job_key = j.job_key), s.parked_reason) as reason
-          from job j join job_state s on s.job_key = j.job_key where j.removed_at is null)
- where reason is not null order by name;
-
--- ---------------------------------------------------------------------------------- after a clock was ahead
+ where undefined_since is null and removed_at is null and job_key in (select job_key from job where name {in names});
 
 -- bring_retries_back --
 -- A retry that was parked while the clock was ahead waits as long as it was to wait, from now on. Reads all that are
@@ -352,13 +231,6 @@ select exists (select 1 from node where beat_at > :step_at)
 -- Makes every job worth a look now that would be only later.
 update job_state set woken = woken + 1, wake_at = :now where wake_at > :now;
 
--- jobs_ahead --
--- Returns the jobs whose watermark lies ahead of this moment, by name.
-select j.name, s.watermark
-  from job_state s join job j on j.job_key = s.job_key
- where s.watermark > :ahead_at and j.removed_at is null
- order by j.name;
-
 -- ------------------------------------------------------------------------------------------------- the history
 
 -- history_page --
@@ -379,10 +251,3 @@ select handle from occurrence
    and scheduled_for <= coalesce(:end_through, 9223372036854775807)
    and ({list statuses} = '[]' or status {in statuses}) and (:cause is null or cause = :cause)
  order by scheduled_for desc, id desc limit :limit;
-
--- runs_of --
--- Returns where the tasks of these occurrences stand.
-select handle, task, status as run_status, attempts, retries, last_attempt_status, out_of_time,
-       resume_at, started_at, attempt_started_at, ended_at, error, because_of, result, waits
-  from task_run where handle {in handles};
-

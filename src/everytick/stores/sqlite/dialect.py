@@ -45,6 +45,8 @@ SQLITE = Dialect(
         "schema": "main",
         "lock": "",
         "skip": "",
+        "bytewise": "",
+        "using": "indexed by {}",
         "in": "in (select value from json_each(:{}))",
         "in_ids": "in (with recursive"
         " nth(n) as (select 0 union all select n + 1 from nth where n + 1 < length(:{0}) / 16)"

@@ -365,7 +365,9 @@ def end(
     ended = transaction.execute(Q.end_occurrence, (STATUS_CODE[status], now, reason, now, id_)).fetchone()
     if ended is None:
         return None
-    job, scheduled_for, started_at, seq, version, number = ended
+    job, scheduled_for, started_at, seq, version, number, reports = ended
+    if reports:
+        transaction.execute(Q.owe_reports, (f"[{seq}]",))
     if number:
         _close_runs(transaction, definitions, seq, job, version)
     transaction.execute(Q.note_end, (started_at, scheduled_for, started_at, now, id_, job))
@@ -376,9 +378,6 @@ def _close_runs(transaction: Transaction, definitions: Definitions, seq: int, jo
     """End the runs of an occurrence that waited for a retry, or for a node to go on with it."""
     found = transaction.execute(Q.runs, (json.dumps([seq]),)).fetchall()
     compiled = definitions.get(transaction.connection, job, version)
-    rules, places = (None, {}) if compiled is None else (compiled.rules, compiled.rules.places)
     runs = {row[1]: rows.run_state(row[2:]) for row in found}
-    ended = closed(rules, runs, rows.moment(transaction.now))
-    transaction.executemany(
-        Q.write_run, [rows.run_columns(seq, task, places.get(task, 0), run) for task, run in ended.items()]
-    )
+    ended = closed(None if compiled is None else compiled.rules, runs, rows.moment(transaction.now))
+    transaction.executemany(Q.write_run, [rows.run_columns(seq, task, run) for task, run in ended.items()])

@@ -25,15 +25,13 @@ class Queries:
     requests_of_jobs: str
     definition: str
     past_versions: str
-    show_parked: str
-    parked_definitions: str
-    forget_parked: str
     states_of_jobs: str
     move_watermark: str
     park_plan: str
     create_occurrence: str
     release_occurrence: str
     end_occurrence: str
+    owe_reports: str
     ask_to_cancel: str
     ask_all_to_cancel: str
     await_ends: str
@@ -72,14 +70,9 @@ class Queries:
     wake_jobs_of: str
     wake_job_of: str
     beat: str
-    job_by_id: str
     forget_request: str
     continue_backfill: str
     count_moved_request: str
-    record_occurrence: str
-    recorded_before: str
-    record_watermark: str
-    watermark_of: str
     begin_kept: str
     keep_runs: str
     jobs_with_aged: str

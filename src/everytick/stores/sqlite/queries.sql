@@ -109,19 +109,6 @@ select version, in_force_after from job_version
                                and (p.in_force_after is null or p.in_force_after <= ?)), 1)
  order by version limit ?;
 
--- show_parked --
--- A definition that could not be read can be seen by people from now on.
-insert into parked_definition (job_key, version, reason, parked_at) values (?, ?, ?, ?)
-on conflict (job_key, version) do update set reason = excluded.reason;
-
--- parked_definitions --
--- Every definition that some node could not read.
-select job_key, version from parked_definition;
-
--- forget_parked --
--- A definition that can be read after all is no longer shown as parked.
-delete from parked_definition where job_key = ? and version = ?;
-
 -- states_of_jobs --
 -- What the commit of plans is conditional on; under the write lock nobody can change it before we write.
 select id, job_key, revision, watermark, version, oldest_version, plan_token
@@ -155,11 +142,16 @@ update occurrence set status = {pending}, updated_at = ?, is_early = iif(is_earl
 -- end_occurrence --
 -- Ends what nobody runs, and fences out an owner that kept it waiting; what somebody claimed meanwhile, or ended, stays.
 update occurrence
-   set status = ?, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?, is_early = 0,
-       report_due = (select v.reports from job_version v
-                      where v.job_key = occurrence.job_key and v.version = occurrence.version)
+   set status = ?, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?, is_early = 0
  where id = ? and status < {first_ended} and status <> {running}
-returning job_key, scheduled_for, started_at, handle, version, step_number;
+returning job_key, scheduled_for, started_at, handle, version, step_number,
+          (select v.reports from job_version v
+            where v.job_key = occurrence.job_key and v.version = occurrence.version);
+
+-- owe_reports --
+-- The reports of these, which have ended, are to be delivered.
+insert into report (needs, ended_at, handle)
+select needs, ended_at, handle from occurrence where handle in (select value from json_each(?));
 
 -- ask_to_cancel --
 -- The owner is told by its next beat; what has ended is not asked. Only a person replaces a reason that is there.
@@ -244,10 +236,10 @@ select handle, job_key, version, id, scheduled_for, status, cause, late, covers_
   from occurrence where handle in (select value from json_each(?));
 
 -- runs --
--- Where the tasks of these occurrences stand, in the order of their definition.
+-- Where the tasks of these occurrences stand.
 select handle, task, status, attempts, retries, last_attempt_status, resume_at, started_at, attempt_started_at, ended_at, error,
        result, waits, because_of, out_of_time
-  from task_run where handle in (select value from json_each(?)) order by handle, place;
+  from task_run where handle in (select value from json_each(?));
 
 -- fences --
 -- What the steps of owners are conditional on; under the write lock nobody can change it before we write.
@@ -292,22 +284,22 @@ select o.id, o.job_key from occurrence o join job_state s on s.job_key = o.job_k
 update occurrence
    set status = ?, owner = null, ready_at = coalesce(nullif(?, -9223372036854775808), ready_at), is_early = 0,
        ended_at = ?, error = nullif(?, char(0)), step_number = ?, lost = ?, superseded_by_next = ?, updated_at = ?,
-       fence = fence + 1, report_due = ?
+       fence = fence + 1
  where handle = ? and fence = ? and claim_token = ? and step_number < ? and status < {first_ended};
 
 -- end_well --
 -- The same where all went well, for as many as there are.
 update occurrence
    set status = {completed}, owner = null, is_early = 0, ended_at = e.column5, error = null, step_number = e.column4,
-       superseded_by_next = 0, updated_at = ?, fence = fence + 1, report_due = e.column6
-  from (values (?, ?, ?, ?, ?, ?)) e
+       superseded_by_next = 0, updated_at = ?, fence = fence + 1
+  from (values (?, ?, ?, ?, ?)) e
  where handle = e.column1 and fence = e.column2 and claim_token = e.column3 and step_number < e.column4 and status < {first_ended};
 
 -- write_run --
 -- Where a task's run stands now.
-insert into task_run (handle, task, place, status, attempts, retries, last_attempt_status, resume_at, started_at,
+insert into task_run (handle, task, status, attempts, retries, last_attempt_status, resume_at, started_at,
                       attempt_started_at, ended_at, error, result, waits, because_of, out_of_time)
-values (?, ?, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808),
+values (?, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808),
         nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, -9223372036854775808),
         nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), ?)
 on conflict (handle, task) do update
@@ -319,8 +311,8 @@ on conflict (handle, task) do update
 
 -- write_attempt --
 -- One try, by the last node that had the occurrence; what has ended is never overwritten, and what was noted of it stays.
-insert into attempt (handle, task, number, place, status, started_at, ended_at, error, node)
-select o.handle, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, char(0)), o.node
+insert into attempt (handle, task, number, status, started_at, ended_at, error, node)
+select o.handle, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, char(0)), o.node
   from occurrence o where o.handle = ?
 on conflict (handle, task, number) do update
    set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error
@@ -328,10 +320,10 @@ on conflict (handle, task, number) do update
 
 -- write_first_successes --
 -- Runs whose first attempt went well, for as many as there are.
-insert into task_run (handle, task, place, status, attempts, retries, last_attempt_status, started_at, ended_at, result,
+insert into task_run (handle, task, status, attempts, retries, last_attempt_status, started_at, ended_at, result,
                       out_of_time)
-select column1, column2, column3, {run.success}, 1, 0, {attempt.success}, column4, column5, nullif(column6, char(0)), 0
-  from (values (?, ?, ?, ?, ?, ?)) where true
+select column1, column2, {run.success}, 1, 0, {attempt.success}, column3, column4, nullif(column5, char(0)), 0
+  from (values (?, ?, ?, ?, ?)) where true
 on conflict (handle, task) do update
    set status = excluded.status, attempts = 1, retries = 0, last_attempt_status = excluded.last_attempt_status, resume_at = null,
        started_at = excluded.started_at,
@@ -340,9 +332,9 @@ on conflict (handle, task) do update
 
 -- write_first_attempts --
 -- The attempts of those runs, from the same columns; what was noted of them stays.
-insert into attempt (handle, task, number, place, status, started_at, ended_at, node)
-select column1, column2, 1, column3, {attempt.success}, column4, column5, (select o.node from occurrence o where o.handle = column1)
-  from (values (?, ?, ?, ?, ?, ?)) where true
+insert into attempt (handle, task, number, status, started_at, ended_at, node)
+select column1, column2, 1, {attempt.success}, column3, column4, (select o.node from occurrence o where o.handle = column1)
+  from (values (?, ?, ?, ?, ?)) where true
 on conflict (handle, task, number) do update
    set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
  where attempt.status < {attempt.first_ended};
@@ -423,10 +415,6 @@ update job_state set woken = woken + 1, wake_at = ?
 insert into node (id, beat_at, beats) values (?, ?, 1)
     on conflict (id) do update set beat_at = excluded.beat_at, beats = beats + 1;
 
--- job_by_id --
--- The job with this id, removed or not.
-select job_key, id, name, removed_at, created_at from job where id = ?;
-
 -- forget_request --
 -- The request is answered.
 delete from request where job_key = ? and cause = ? and key = ?;
@@ -441,54 +429,21 @@ update request
 -- The next request comes behind the one that was moved to the end.
 update sqlite_sequence set seq = seq + 1 where name = 'request';
 
--- record_occurrence --
--- What was created without this store, as it stands now, unless it is here already and was begun here or not there.
-insert into occurrence (id, job_key, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
-                        ready_at, started_at, ended_at, error, overrides, payload, reason, created_at, updated_at,
-                        priority, needs, owner, fence, step_number, claimed_at, lost, superseded_by_next, report_due, is_early,
-                        execution_timeout, claim_token, node)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (id) do update
-   set version = excluded.version, status = excluded.status, late = excluded.late, covers_after = excluded.covers_after,
-       covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
-       started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error,
-       overrides = excluded.overrides, payload = excluded.payload, reason = excluded.reason,
-       created_at = excluded.created_at, updated_at = excluded.updated_at, priority = excluded.priority,
-       needs = excluded.needs, owner = excluded.owner, fence = excluded.fence, step_number = excluded.step_number,
-       claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
-       report_due = excluded.report_due, is_early = excluded.is_early, execution_timeout = excluded.execution_timeout,
-       claim_token = excluded.claim_token, node = excluded.node
- where occurrence.started_at is null and occurrence.status in ({pending}, {queued}) and excluded.fence > 0
-returning handle;
-
--- recorded_before --
--- The same, if it is here because it was told before.
-select handle from occurrence where id = ? and reason = ?;
-
--- record_watermark --
--- The job is decided as far as it was without this store, if that is further; what an older snapshot says is stale.
-update job_state
-   set watermark = max(watermark, ?), revision = revision + 1, woken = woken + 1, wake_at = ? where job_key = ?;
-
--- watermark_of --
--- How far a job is decided.
-select watermark from job_state where job_key = ?;
-
 -- begin_kept --
 -- A replay that keeps results has something written about it before its first step.
 update occurrence set step_number = 1 where id = ? and fence = 0 and step_number = 0;
 
 -- keep_runs --
 -- The results of these tasks are taken over from one occurrence to another, which will not run them.
-insert into task_run (handle, task, place, status, attempts, retries, started_at, ended_at, result, out_of_time)
-select n.handle, r.task, r.place, r.status, 0, 0, r.started_at, r.ended_at, r.result, 0
+insert into task_run (handle, task, status, attempts, retries, started_at, ended_at, result, out_of_time)
+select n.handle, r.task, r.status, 0, 0, r.started_at, r.ended_at, r.result, 0
   from occurrence o join task_run r on r.handle = o.handle join occurrence n on n.id = ?
  where o.id = ? and r.status = {run.success} and r.task in (select value from json_each(?));
 
 -- jobs_with_aged --
 -- Of some jobs in the order of their keys: those that have something old enough to be forgotten.
 select j.job_key, j.keep_success, j.keep_failure, j.keep_last
-  from (select job_key, keep_success, keep_failure, keep_last from job where job_key > ? order by job_key limit ?) j
+  from (select job_key, keep_success, keep_failure, keep_last from job_state where job_key > ? order by job_key limit ?) j
  where exists (select 1 from occurrence o indexed by occurrence_ended
                 where o.job_key = j.job_key and o.status in ({completed}, {completed_with_errors}, {skipped})
                   and o.ended_at < ? - j.keep_success)
@@ -504,7 +459,9 @@ select scheduled_for, id from occurrence indexed by occurrence_of_job
 -- aged_of_job --
 -- What ended so before this moment, was reported, and stands before this place; the oldest end first.
 select handle from occurrence indexed by occurrence_ended
- where job_key = ? and status = ? and ended_at < ? and report_due = 0 and (scheduled_for, id) < (?, ?)
+ where job_key = ? and status = ? and ended_at < ? and (scheduled_for, id) < (?, ?) and not exists (
+       select 1 from report r
+        where r.needs = occurrence.needs and r.ended_at = occurrence.ended_at and r.handle = occurrence.handle)
  order by ended_at limit ?;
 
 -- last_of_jobs --
@@ -519,4 +476,7 @@ delete from request_key
 
 -- forget_occurrences --
 -- Only what has ended and was reported goes, whatever was asked.
-delete from occurrence where handle in (select value from json_each(?)) and status >= {first_ended} and report_due = 0;
+delete from occurrence
+ where handle in (select value from json_each(?)) and status >= {first_ended} and not exists (
+       select 1 from report r
+        where r.needs = occurrence.needs and r.ended_at = occurrence.ended_at and r.handle = occurrence.handle);

@@ -20,7 +20,7 @@ from everytick.domain.snapshots import (
     Rescheduled,
 )
 from everytick.domain.steps import RunState, bounded
-from everytick.stores.sql.rows import read_overrides
+from everytick.stores.sql.rows import read_overrides, read_waits, write_waits
 
 Columns: TypeAlias = Sequence[Any]
 """One row as the driver gives it."""
@@ -109,14 +109,13 @@ def id_text(stored: bytes) -> str:
     return f"occ_{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def run_columns(seq: int, task: str, place: int, run: RunState) -> Columns:
+def run_columns(seq: int, task: str, run: RunState) -> Columns:
     """Return the columns of a task's run, with `NEVER` and `NO_TEXT` for what it has not."""
     began, again, error, because_of = run.started_at, run.attempt_started_at, run.error, run.because_of
     started_at = NEVER if began is None else micros(began)
     return (
         seq,
         task,
-        place,
         RUN_CODE[run.status],
         run.attempts,
         run.retries,
@@ -127,14 +126,14 @@ def run_columns(seq: int, task: str, place: int, run: RunState) -> Columns:
         NEVER if run.ended_at is None else micros(run.ended_at),
         NO_TEXT if error is None else error,
         NO_TEXT if run.result is None else run.result.text,
-        json.dumps([length(wait) for wait in run.waits]) if run.waits else NO_TEXT,
+        write_waits(run.waits) or NO_TEXT,
         NO_TEXT if because_of is None else because_of,
         1 if run.out_of_time else 0,
     )
 
 
 def run_state(row: Columns) -> RunState:
-    """Return where a run stands, from its columns after (occurrence, task, place)."""
+    """Return where a run stands, from its columns after (handle, task)."""
     return RunState(
         RUN_STATUSES[row[0]],
         row[1],
@@ -146,7 +145,7 @@ def run_state(row: Columns) -> RunState:
         moment_or_none(row[7]),
         row[8],
         None if row[9] is None else Payload(row[9]),
-        () if row[10] is None else tuple(timedelta(microseconds=wait) for wait in json.loads(row[10])),
+        read_waits(row[10]),
         row[11],
         bool(row[12]),
     )

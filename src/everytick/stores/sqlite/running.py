@@ -214,6 +214,7 @@ class _Writing:
         self._last_good_ends: dict[str, int] = {}
         self._good_ends_before: dict[str, int] = {}
         self._wakes: list[int] = []
+        self._owed: list[int] = []
         self._rings = False
 
     def advance(self, claim: Claim, step: Step, *, may_be_plain: bool) -> None:
@@ -241,38 +242,39 @@ class _Writing:
         if status is not _COMPLETED and (failure := step.failure) is not None:
             self._failures[job_id] = failure
         self._wakes.append(handle)
-        reports = 1 if claim.header.rules.reports else 0
+        if claim.header.rules.reports:
+            self._owed.append(handle)
         if self._is_many and status is _COMPLETED and after.error is None and after.lost == claim.life.lost:
-            self._good_ends.append((*claim.key, step.number, ended_at, reports))
+            self._good_ends.append((*claim.key, step.number, ended_at))
         else:
-            self._ends.append(_ended(claim, step, ended_at, reports, self._now))
+            self._ends.append(_ended(claim, step, ended_at, self._now))
 
     def _add_rows(self, claim: Claim, step: Step, ended_at: int, *, may_be_plain: bool) -> None:
         """Take what a step says about tasks; `ended_at` is when the occurrence ended, if it did."""
-        handle, places, end = claim.handle, claim.header.rules.places, step.after.ended_at
+        handle, end = claim.handle, step.after.ended_at
         for row in step.rows:
             over = ended_at if row.ended_at is end and end is not None else micros_or_never(row.ended_at)
             if may_be_plain and _is_first_success(row):
                 result = row.run.result
                 text = NO_TEXT if result is None else result.text
                 began = micros_or_never(row.started_at)
-                self._first_successes.append((handle, row.task, places[row.task], began, over, text))
+                self._first_successes.append((handle, row.task, began, over, text))
             else:
-                self._add_row(handle, places[row.task], row, over)
+                self._add_row(handle, row, over)
         if (failed := failed_at(step.rows)) is not None:
             job_id = claim.header.job_id
             self._failed_at[job_id] = max(self._failed_at.get(job_id, failed), failed)
 
-    def _add_row(self, handle: int, place: int, row: Row, ended_at: int) -> None:
-        columns = rows.run_columns(handle, row.task, place, row.run)
+    def _add_row(self, handle: int, row: Row, ended_at: int) -> None:
+        columns = rows.run_columns(handle, row.task, row.run)
         self._runs.append(columns)
         if row.attempt is not None:
             # Most often the run's own last attempt, whose start is in its columns already.
             began = row.started_at
-            started_at = columns[9] if began is row.run.attempt_started_at else micros_or_never(began)
+            started_at = columns[8] if began is row.run.attempt_started_at else micros_or_never(began)
             error = NO_TEXT if row.error is None else row.error
             code = ATTEMPT_CODE[row.attempt]
-            self._attempts.append((row.task, row.number, place, code, started_at, ended_at, error, handle))
+            self._attempts.append((row.task, row.number, code, started_at, ended_at, error, handle))
 
     def finish(self, transaction: Transaction) -> None:
         """Write what was gathered."""
@@ -285,6 +287,8 @@ class _Writing:
         successes = in_order(self._first_successes)
         _FIRST_SUCCESSES.write(execute, successes)
         _FIRST_ATTEMPTS.write(execute, successes)
+        if self._owed:
+            execute(Q.owe_reports, (str(self._owed),))
         self._tell_jobs(transaction)
 
     def _tell_jobs(self, transaction: Transaction) -> None:
@@ -341,12 +345,12 @@ def _advanced(claim: Claim, step: Step, now: int) -> Columns:
     )  # fmt: skip
 
 
-def _ended(claim: Claim, step: Step, ended_at: int, reports: int, now: int) -> Columns:
+def _ended(claim: Claim, step: Step, ended_at: int, now: int) -> Columns:
     """Return the columns of an end."""
     after, number = step.after, step.number
     error = NO_TEXT if after.error is None else after.error
     superseded = 1 if step.superseded_by_next else 0
     return (
         _STEP_CODE[after.status], micros_or_never(after.ready_at), ended_at, error, number, after.lost, superseded,
-        now, reports, *claim.key, number,
+        now, *claim.key, number,
     )  # fmt: skip

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import Fact
-from everytick.domain.fired import Fired
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import (
@@ -39,7 +38,8 @@ from everytick.stores.open_requests import refuse_within
 from everytick.stores.queries import tables_of
 from everytick.stores.sql.cold import ColdVerbs
 from everytick.stores.sql.commands import Make
-from everytick.stores.sqlite import history, lending, parking, planning, recording, running
+from everytick.stores.sql.verbs import job_records
+from everytick.stores.sqlite import history, lending, planning, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
@@ -113,7 +113,7 @@ class SqliteStore(ColdVerbs):
         self._planner, self._people = Reader(self._path, read, self._place), Reader(self._path, read, self._place)
         self._writer.start()
         self._sessions.open()
-        await self._writer.write(lambda transaction: parking.look_again(transaction, self._definitions))
+        await self._transact(partial(job_records.look_again, self._q))
 
     async def close(self) -> None:
         """Commit what was asked, move the log into the file and give it back; closing twice is harmless."""
@@ -182,7 +182,9 @@ class SqliteStore(ColdVerbs):
 
     async def _show_parked(self) -> None:
         if found := self._definitions.unshown():
-            await self._writer.write(lambda transaction: parking.show(transaction, found))
+            told = [{"job_key": each.job, "reason": each.reason} for each in found]
+            show = partial(job_records.show_unreadable, self._q, told)
+            await self._writer.write(lambda writing: SyncRunner(writing, self._definitions).run(show))
             self._definitions.were_shown(found)
 
     # ----------------------------------------------------------------------------------------------- the planner
@@ -247,10 +249,6 @@ class SqliteStore(ColdVerbs):
             self._bell.ring()
 
     # -------------------------------------------------------------------------------------------------- the jobs
-
-    async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
-        """Write down what was fired without this store; return for each run whether it is new here."""
-        return await self._write(lambda writing: recording.record(writing, job_id, fired))
 
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
         """Write one fact about a job, or about an occurrence, and let its job be looked at.

@@ -90,7 +90,8 @@ create table everytick.job_version (
 );
 
 -- Where a job stands: narrow, and with room for updates in place. Its public id is here too, so that what is due at
--- one instant is read in its order. By plan_token a planner that did not hear the
+-- one instant is read in its order. unreadable_reason says why a node could not read its definition, parked_reason why its
+-- last plan was refused. Durations are in microseconds. By plan_token a planner that did not hear the
 -- answer knows that its plan was written.
 create table everytick.job_state (
     job_key                     integer primary key references everytick.job (job_key),
@@ -126,11 +127,11 @@ create table everytick.job_state (
     other_success_at            timestamptz,
     other_success_id            uuid,
     narrowed_at                 timestamptz,
-    keep_success                interval,
-    keep_failure                interval,
+    keep_success                bigint,
+    keep_failure                bigint,
     keep_last                   integer not null,
-    parked                      text,
     plan_token                  bigint,
+    unreadable_reason           text,
     parked_reason               text
 ) with (fillfactor = 70);
 
@@ -206,7 +207,7 @@ create table everytick.request (
     fill_after     timestamptz,
     fill_through   timestamptz,
     again          boolean not null,
-    keeps          text[],
+    keeps          text,
     as_of_now      boolean not null default false,
     nth            integer not null default 1,
     id             uuid not null,
@@ -325,7 +326,7 @@ create table everytick.task_run (
     error               text,
     because_of          text,
     result              text,
-    waits               bigint[],
+    waits               text,
     primary key (handle, task)
 );
 
@@ -359,7 +360,7 @@ create table everytick.node (
 -- The names of the jobs that one start defines, once for all nodes that define the same. A node's facts name the hash.
 create table everytick.name_set (
     hash      text primary key,
-    names     text[] not null,
+    names     text not null,
     stored_at timestamptz not null
 );
 
@@ -369,7 +370,7 @@ create table everytick.name_set (
 create view everytick.job_standing as
 select j.job_key, j.id, j.name, j.created_at, s.needs, s.version, s.oldest_version, s.revision, s.watermark,
        s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.narrowed_at,
-       coalesce(s.parked, s.parked_reason) as parked_reason,
+       coalesce(s.unreadable_reason, s.parked_reason) as parked_reason,
        s.woken + w.facts as woken,
        coalesce(w.wake_at, s.wake_at) as wake_at, s.next_run_at,
        s.run_count + w.runs as run_count, coalesce(w.error, s.last_error) as last_error,
@@ -540,8 +541,8 @@ begin
                    json_build_object('origin', 'job', 'value', new.enabled)::text)::json, 'sql', moment
           from everytick.job_version d where d.job_key = held.job_key and d.version = held.version;
         update everytick.job_state
-           set version = version + 1, oldest_version = case when parked is null then oldest_version else version + 1 end,
-               revision = revision + 1, retire_at = null, undefined_since = null, parked = null,
+           set version = version + 1, oldest_version = case when unreadable_reason is null then oldest_version else version + 1 end,
+               revision = revision + 1, retire_at = null, undefined_since = null, unreadable_reason = null,
                next_run_at = case when next_run_at > moment then next_run_at end
          where job_key = held.job_key;
         update everytick.occurrence o set version = held.version + 1

@@ -154,8 +154,8 @@ def _edit(q: ColdQueries, row: Row, job: Job, now: datetime, by: str) -> Verb[St
         oldest += forgettable(readable)
     refuse_edit(row["name"], newest - oldest + 1, job)
     version, made = newest + 1, under_id(job, row["job_id"])
-    parked: Rows = yield q.unpark(job_key=job_key)
-    if parked or len(readable) < len(waiting):
+    yield q.unpark(job_key=job_key)
+    if len(readable) < len(waiting):
         # Nothing can be decided by a version that cannot be read: the new one is in force for what is left.
         oldest = version
     yield Forget(job_key, version)

@@ -1,14 +1,15 @@
 """get, list, look, parked and editions: what people ask about jobs and their definitions."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Edition, JobSnapshot
 from everytick.errors import NotFound
 from everytick.stores.base import JobRecord
 from everytick.stores.sql import commands, rows
-from everytick.stores.sql.commands import Ask, Found, Rows, Verb, Versions
+from everytick.stores.sql.commands import Ask, Found, Rows, Verb, Versions, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.storing_rules import as_named
@@ -63,6 +64,20 @@ def look(job_ids: Collection[str]) -> Verb[dict[str, JobSnapshot]]:
 def parked(q: ColdQueries) -> Verb[dict[str, str]]:
     """Return why each job in service is parked that is, by name."""
     return {row["name"]: row["parked_reason"] for row in (yield q.parked_jobs())}
+
+
+def show_unreadable(q: ColdQueries, found: Sequence[Mapping[str, Any]]) -> Verb[None]:
+    """Let people see why these jobs cannot be read by some node; nodes that can read them go on with them."""
+    yield many(q.show_unreadable, found)
+
+
+def look_again(q: ColdQueries) -> Verb[None]:
+    """Show no longer as unreadable what this process can read: perhaps it is a newer everytick."""
+    for row in (yield q.unreadable_jobs()):
+        waiting = tuple((row["job_key"], each) for each in range(row["oldest_version"], row["version"] + 1))
+        found: Found = yield Versions(waiting)
+        if not found.broken and len(found.read) == len(waiting):
+            yield q.unpark(job_key=row["job_key"])
 
 
 def job_key(q: ColdQueries, job_id: str) -> Verb[int]:

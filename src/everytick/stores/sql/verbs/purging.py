@@ -12,7 +12,7 @@ def purge(q: ColdQueries, job_id: str, limit: int) -> Verb[bool]:
     job = yield from held_job(q, job_id)
     yield from _refuse_held(q, job)
     handles = [row["handle"] for row in (yield q.purgeable(job_key=job["job_key"], limit=limit + 1))]
-    for forget in (q.forget_attempts, q.forget_runs, q.purge_occurrences):
+    for forget in (q.forget_attempts, q.forget_runs, q.forget_reports, q.purge_occurrences):
         yield forget(handles=handles[:limit])
     if len(handles) > limit:
         return False

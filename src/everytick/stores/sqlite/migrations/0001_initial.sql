@@ -30,12 +30,7 @@ create table job (
   job_key integer primary key autoincrement,
   id text not null unique,
   name text not null unique,
-  keep_success integer,
-  keep_failure integer,
-  keep_last integer not null,
-  created_at integer not null,
-  removed_at integer,
-  removed_by text not null default ''
+  created_at integer not null
 ) strict;
 
 -- One row per version, never changed: an occurrence names the one it runs under.
@@ -55,7 +50,8 @@ create table job_version (
 ) strict, without rowid;
 
 -- Where a job's planning stands: narrow, written by every plan and every end. planned_woken is the woken that the last
--- plan had seen: where they differ, wake_at is when a verb woke the job.
+-- plan had seen: where they differ, wake_at is when a verb woke the job. unreadable_reason says why a node could not read
+-- its definition, parked_reason why its last plan was refused. Durations are in microseconds.
 create table job_state (
   job_key integer primary key references job,
   id text not null unique,
@@ -71,6 +67,8 @@ create table job_state (
   run_count integer not null default 0,
   last_error text,
   last_failure_at integer,
+  removed_at integer,
+  removed_by text not null default '',
   retire_at integer,
   undefined_since integer,
   reschedule_made_at integer,
@@ -89,21 +87,16 @@ create table job_state (
   other_success_at integer,
   other_success_id blob,
   narrowed_at integer,
+  keep_success integer,
+  keep_failure integer,
+  keep_last integer not null,
   plan_token integer,
+  unreadable_reason text,
   parked_reason text
 ) strict;
-create index job_due on job_state (needs, wake_at, id) where wake_at is not null;
+create index job_state_due on job_state (needs, wake_at, id) where wake_at is not null;
 -- Jobs that a start of their owner has left out: hardly ever any.
-create index job_undefined on job_state (undefined_since) where undefined_since is not null;
-
--- A definition that a node could not read: it waits here to be seen, and harms no other job.
-create table parked_definition (
-  job_key integer not null references job,
-  version integer not null,
-  reason text not null,
-  parked_at integer not null,
-  primary key (job_key, version)
-) strict, without rowid;
+create index job_state_undefined on job_state (undefined_since) where undefined_since is not null;
 
 create table pause (
   pause_key integer primary key autoincrement,
@@ -220,7 +213,6 @@ create table occurrence (
   lost integer not null default 0,
   cancel_reason text,
   superseded_by_next integer not null default 0,
-  report_due integer not null default 0,
   is_early integer default 0,
   awaited integer not null default 0,
   execution_timeout integer,
@@ -242,12 +234,18 @@ create index occurrence_of_job on occurrence (job_key, scheduled_for, id);
 create index occurrence_by_time on occurrence (scheduled_for, id);
 -- What ended well is kept for another time than what did not; each can then be found by its age alone.
 create index occurrence_ended on occurrence (job_key, status, ended_at) where ended_at is not null;
-create index occurrence_report on occurrence (needs, ended_at, id) where report_due = 1;
+
+-- Ended occurrences whose report was not delivered yet.
+create table report (
+  needs text not null,
+  ended_at integer not null,
+  handle integer not null,
+  primary key (needs, ended_at, handle)
+) strict, without rowid;
 
 create table task_run (
   handle integer not null references occurrence,
   task text not null,
-  place integer not null,
   status integer not null check (status between 0 and 6),
   attempts integer not null,
   retries integer not null,
@@ -268,7 +266,6 @@ create table attempt (
   handle integer not null references occurrence,
   task text not null,
   number integer not null,
-  place integer not null,
   status integer not null check (status between 0 and 6),
   started_at integer,
   ended_at integer,
@@ -303,12 +300,21 @@ create table name_set (
 -- The same names and columns as in PostgreSQL. Times are text in UTC; 1 is true and 0 is false. SQL knows the host's time
 -- in whole milliseconds, and the store's may be ahead of it: so a pause is over also by what is said of it.
 
+-- Where a job stands, for the statements of everytick.
+create view job_standing as
+select s.job_key, s.id, j.name, s.version, s.revision, s.watermark, s.wake_at, s.removed_at, s.removed_by, s.retire_at,
+       s.next_run_at, s.run_count, s.last_error, s.last_failure_at, s.needs,
+       coalesce(s.unreadable_reason, s.parked_reason) as parked_reason,
+       s.last_end_scheduled_for, s.last_end_started_at, s.last_end_at, s.last_end_id,
+       s.last_success_scheduled_for, s.last_success_started_at, s.last_success_at, s.last_success_id
+  from job j join job_state s on s.job_key = j.job_key;
+
 create view jobs as
-select j.id, j.name, v.kind, v.schedule, v.enabled and j.removed_at is null as enabled,
+select j.id, j.name, v.kind, v.schedule, v.enabled and s.removed_at is null as enabled,
        p.pause_key is not null as paused, «utc p.since_at» as paused_since,
        «utc p.until_at» as paused_until,
        s.version, s.revision,
-       case when v.enabled and j.removed_at is null and (p.pause_key is null or p.until_at is not null)
+       case when v.enabled and s.removed_at is null and (p.pause_key is null or p.until_at is not null)
             then «utc s.next_run_at» end as next_run,
        «utc s.last_end_started_at» as last_run,
        «utc s.last_end_at» as last_end,
@@ -318,9 +324,8 @@ select j.id, j.name, v.kind, v.schedule, v.enabled and j.removed_at is null as e
        (select «utc max(o.created_at)»
           from occurrence o where o.job_key = j.job_key and o.status not in (15, 16)) as last_enqueued,
        «utc s.watermark» as watermark,
-       «utc j.removed_at» as removed_at,
-       coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job_key = j.job_key),
-                s.parked_reason) as parked_reason,
+       «utc s.removed_at» as removed_at,
+       coalesce(s.unreadable_reason, s.parked_reason) as parked_reason,
        «utc j.created_at» as created_at,
        «utc v.edited_at» as updated_at
   from job j join job_state s on s.job_key = j.job_key
@@ -344,7 +349,9 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
        «utc o.ended_at» as ended_at,
        «utc o.covers_after» as covers_after,
        «utc o.covers_through» as covers_through,
-       o.error, o.reason, o.payload, o.overrides, o.replay_of, o.report_due,
+       o.error, o.reason, o.payload, o.overrides, o.replay_of,
+       exists (select 1 from report d
+                where d.needs = o.needs and d.ended_at = o.ended_at and d.handle = o.handle) as report_due,
        «utc o.created_at» as created_at,
        «utc o.updated_at» as updated_at
   from occurrence o join job j on j.job_key = o.job_key
@@ -470,14 +477,11 @@ create trigger jobs_are_switched instead of update on jobs begin
    where job_key = (select job_key from job_state where id = old.id) and new.enabled and not old.enabled
      and ended_at is null and is_early is null;
   update job_state
-     set oldest_version = iif(exists (select 1 from parked_definition d where d.job_key = job_state.job_key),
-                              version + 1, oldest_version),
+     set oldest_version = iif(unreadable_reason is null, oldest_version, version + 1), unreadable_reason = null,
          version = version + 1, retire_at = null, undefined_since = null, revision = revision + 1, woken = woken + 1,
          wake_at = «now»,
          next_run_at = iif(next_run_at > «now», next_run_at, null)
    where id = old.id and new.enabled <> old.enabled;
-  delete from parked_definition
-   where job_key = (select job_key from job_state where id = old.id) and new.enabled <> old.enabled;
 
   insert into pause (job_key, since_at, missed, reason, paused_by)
   select job_key, «now», 'skip', '', 'sql'
