@@ -8,9 +8,11 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, NoReturn, Protocol, Self
 
+from everytick.app.lines import tell, waiting_for
 from everytick.app.sd_notify import Supervisor
 from everytick.errors import StoreBroken, StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
@@ -68,9 +70,9 @@ class Signals:
     one is ignored. Under nohup, and if the program has a handler of its own, SIGHUP is not handled.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, waits_for: Callable[[], str] = str) -> None:
         self.told = asyncio.Event()
-        self._loop, self._is_told = loop, False
+        self._loop, self._is_told, self._waits_for = loop, False, waits_for
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._hear) for number in stop_signals()}
@@ -99,7 +101,7 @@ class Signals:
     def _tell(self, number: int) -> None:
         self.told.set()
         again = "SIGTERM" if number == signal.SIGHUP else "once more"
-        _log.info("%s: stopping; %s leaves at once", signal.Signals(number).name, again)
+        tell(f"{signal.Signals(number).name}: stopping; {again} leaves at once{self._waits_for()}")
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
@@ -117,8 +119,8 @@ def _leave_at_second(reading: int) -> None:
     os.close(reading)
 
 
-def run(app: Runnable, *, drain: bool = False) -> None:
-    """Run until a signal comes: the first stops cleanly, a second leaves at once."""
+def run(app: Runnable, *, drain: bool = False, started: Callable[[], Awaitable[None]] | None = None) -> None:
+    """Run until a signal comes: the first stops cleanly, a second leaves at once. Call `started` once it runs."""
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("run() hears signals and needs the main thread: call start_background() here")
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -126,8 +128,8 @@ def run(app: Runnable, *, drain: bool = False) -> None:
     supervisor = Supervisor.from_environment()
     loop = asyncio.new_event_loop()
     try:
-        with Signals(loop) as signals:
-            stuck = loop.run_until_complete(_run_until_told(app, drain, signals.told, supervisor))
+        with Signals(loop, lambda: _waits_for(app, drain)) as signals:
+            stuck = loop.run_until_complete(_run_until_told(app, drain, signals.told, supervisor, started))
             if stuck or not loop.run_until_complete(_cancel_leftovers()):
                 # A loop cannot be closed while a coroutine ignores its cancel.
                 _log.error(
@@ -159,7 +161,19 @@ def share_interpreter() -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
 
 
-async def _run_until_told(app: Runnable, drain: bool, told: asyncio.Event, supervisor: Supervisor) -> str:
+def _waits_for(app: Runnable, drain: bool) -> str:
+    """Say what a stop that begins now waits for, and how long at most."""
+    node = app.node
+    return "" if node is None else waiting_for(node.engine.running, None if drain else node.grace_period)
+
+
+async def _run_until_told(
+    app: Runnable,
+    drain: bool,
+    told: asyncio.Event,
+    supervisor: Supervisor,
+    started: Callable[[], Awaitable[None]] | None,
+) -> str:
     """Return once the application has stopped: how many tasks did not stop, in words, or an empty text."""
     starting, waiting = asyncio.ensure_future(_started(app)), asyncio.ensure_future(told.wait())
     gone: asyncio.Future[Any] | None = None
@@ -172,6 +186,8 @@ async def _run_until_told(app: Runnable, drain: bool, told: asyncio.Event, super
         supervisor.ready()
         asyncio.get_running_loop().call_later(_CALM_AFTER_SECONDS, calm_collector)
         assert node is not None, "an application that has started has a node"
+        if started is not None:
+            await started()
         gone = asyncio.ensure_future(node.gone.wait())
         await asyncio.wait([waiting, gone], return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -289,6 +289,11 @@ originals: list[object] = []
 """What belongs to the process this one was forked from: kept, for letting go of a connection would close it."""
 
 
+def applications() -> tuple[Opened, ...]:
+    """Return the applications of this process."""
+    return tuple(_applications)
+
+
 def _after_fork() -> None:
     for application in tuple(_applications):
         application._forked()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from everytick.app.opened import Opened, originals, running_loop
+from everytick.app.opened import Opened, applications, originals, running_loop
 from everytick.app.reloaders import reloader_parent
 from everytick.domain.durations import duration
 from everytick.domain.texts import ALREADY_RUNNING
@@ -128,10 +128,25 @@ class Lifecycle(Opened):
         # Jobs may have been defined while the node started.
         self._teach(node)
         self._watching = asyncio.create_task(self._end_once_gone(node))
+        if not self._definitions and self.jobs_folder is None:
+            self._warn_of_no_jobs()
         if refused:
             await self._store_refused(refused)
         if self._folder is not None:
             await self._folder.watch(node)
+
+    def _warn_of_no_jobs(self) -> None:
+        """Log that no job is defined. Another application of this process that has jobs tells why: a second import."""
+        import logging
+
+        twins = [app for app in applications() if app is not self and app.name == self.name and app._definitions]
+        hint = "is every module that defines jobs imported?"
+        if twins:
+            hint = (
+                f"its module was imported twice, and the other one has {len(twins[0]._definitions)}: "
+                "make the Everytick in a module of its own, or start it with everytick run"
+            )
+        logging.getLogger("everytick").warning("application '%s' defines no jobs: %s", self.name, hint)
 
     async def _end_once_gone(self, node: Node) -> None:
         """Stop once the store is gone for good: this node could write nothing any more."""
@@ -234,7 +249,7 @@ class Lifecycle(Opened):
         from everytick.exits import code_of
 
         try:
-            self.run_or_raise(drain=drain)
+            self._run(drain, self._greet)
         except AlreadyRunning:
             raise
         except EverytickError as error:
@@ -242,7 +257,10 @@ class Lifecycle(Opened):
             raise SystemExit(int(code_of(error))) from error
 
     def run_or_raise(self, *, drain: bool = False) -> None:
-        """Run as `run` does, and raise the error that ends it."""
+        """Run as `run` does without a line at the start, and raise the error that ends it."""
+        self._run(drain, None)
+
+    def _run(self, drain: bool, started: Callable[[], Awaitable[None]] | None) -> None:
         from everytick.app.foreground import run
 
         _refuse_in_child()
@@ -255,7 +273,15 @@ class Lifecycle(Opened):
             return
         if self._is_running or self._background is not None:
             raise AlreadyRunning(ALREADY_RUNNING)
-        run(self, drain=drain)
+        run(self, drain=drain, started=started)
+
+    async def _greet(self) -> None:
+        """Say in one line what runs here, on which store, and when the first job runs."""
+        from everytick.app.lines import greeting, tell
+
+        store = await self._opened()
+        jobs = [definition.job for definition in tuple(self._definitions.values())]
+        tell(greeting(jobs, self.jobs_folder, store.address, await store.now()))
 
     def start_background(self) -> None:
         """Run in a thread with its own event loop. Return once it runs. It stops when the process ends.

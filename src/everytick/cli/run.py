@@ -83,9 +83,10 @@ def _greet(app: Everytick, once: bool) -> None:
 
 def _named(app: Everytick) -> str:
     """Return in words what runs here."""
+    from everytick.app.lines import counted
     from everytick.cli.session import NAME
 
-    code = "" if app.name == NAME else f"application {app.name} with {len(app.definitions)} jobs"
+    code = "" if app.name == NAME else f"application {app.name} with {counted(len(app.definitions), 'job')}"
     folder = "" if app.jobs_folder is None else f"folder {app.jobs_folder}"
     return " and ".join(filter(None, (code, folder)))
 

@@ -6,7 +6,7 @@ done about it.
 """
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from datetime import timedelta
 
 from everytick.domain.steps import Stopping
@@ -121,6 +121,11 @@ class Engine:
         await self._timeouts.close()
 
     # ---------------------------------------------------------------------------------------------- what others may ask
+
+    @property
+    def running(self) -> Counter[str]:
+        """How many occurrences run here now, by the names of their jobs."""
+        return Counter(occurrence.claim.job.name for occurrence in self._owned if occurrence.open)
 
     @property
     def stuck(self) -> int:

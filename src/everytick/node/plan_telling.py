@@ -18,7 +18,7 @@ _log = logging.getLogger("everytick.planner")
 
 def tell_of_plans(planned: Planned, listeners: Listeners) -> None:
     """Tell of every plan what was written, or why it was not."""
-    is_wanted = listeners.wanted or _log.isEnabledFor(logging.INFO)
+    is_wanted = listeners.wanted or _log.isEnabledFor(logging.DEBUG)
     for snapshot, plan, answer in zip(planned.snapshots, planned.plans, planned.done.answers, strict=True):
         if answer is not Commit.COMMITTED:
             _log_unwritten(snapshot, answer)
@@ -30,7 +30,7 @@ def _tell_of(snapshot: JobSnapshot, plan: Plan, now: datetime, listeners: Listen
     name = snapshot.editions[-1].job.name
     if plan.creations:
         about = {"component": "scheduler", "job": name, "next_run": plan.next_run}
-        _log.info("%s %s, next_run_at %s", CLAIMED, name, plan.next_run, extra=about)
+        _log.debug("%s %s, next_run_at %s", CLAIMED, name, plan.next_run, extra=about)
     for creation in plan.creations:
         kind = Happening.SKIPPED if creation.status in ENDED else Happening.CREATED
         text = f"{creation.why} {creation.detail}".strip()
@@ -66,7 +66,7 @@ def _log_span(name: str, span: Span, first: datetime | None, next_run: datetime 
     """Log instants that did not run for one reason as one line."""
     about = {"component": "scheduler", "job": name, "next_run": next_run}
     if span.why is Why.OVERLAP:
-        _log.info(OVERLAP_SKIPPED.format(name=name), extra=about)
+        _log.debug(OVERLAP_SKIPPED.format(name=name), extra=about)
     elif span.why in _LOST_RUNS:
         many = "more than 10,000 instants" if span.count is None else f"{span.count} instant{'s' * (span.count != 1)}"
         between = f"at {span.through}" if span.count == 1 else f"from {first or span.after} through {span.through}"

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -368,14 +368,19 @@ tick.run()
     with _process(program, stderr=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stderr.readline() == "begun\n"
+        _read_through(process.stderr, "begun\n")
         if printed == 10:
             process.stdout.close()
         process.send_signal(signal.SIGINT)
         if printed == 10:
-            assert process.stderr.readline() == "told\n"
+            _read_through(process.stderr, "told\n")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 130
+
+
+def _read_through(stream: IO[str], line: str) -> None:
+    """Read until this line has come; the program tells beside it what it runs and that it stops."""
+    assert line in iter(stream.readline, "")
 
 
 def test_run_lets_the_threads_of_its_process_take_turns_often(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_the_log_says_what_was_decided(live: Live, caplog: pytest.LogCaptureFixt
         await pause("25s")
         await node.stop()
 
-    with caplog.at_level("INFO", logger="everytick"):
+    with caplog.at_level("DEBUG", logger="everytick"):
         live(story)
     said = [record.getMessage() for record in caplog.records]
     assert any(
@@ -300,7 +300,7 @@ def test_start_and_stop_are_logged_with_fields_that_programs_read(live: Live, ca
         await pause("12s")
         await node.stop()
 
-    with caplog.at_level("INFO", logger="everytick"):
+    with caplog.at_level("DEBUG", logger="everytick"):
         live(story)
     said = [record for record in caplog.records if getattr(record, "component", "") == "scheduler"]
     assert [record.getMessage() for record in said if hasattr(record, "node")] == [
