@@ -50,7 +50,7 @@ REQUIREMENTS = ROOT / "requirements"
 SERVERS_PYTHON = "3.12"
 
 # Which inputs each lock file is made of, beside its own `.in`; in the order in which they must be made.
-DEV_EXTRAS = ("holidays", "http", "postgres", "redis", "sqlite")
+DEV_EXTRAS = ("holidays", "http", "postgres", "sqlite")
 
 LOCK_ARGUMENTS = {
     "tools": [],

@@ -352,7 +352,10 @@ class MissingExtra(EverytickError):
     code = "missing_extra"
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional package; install it with: pip install 'everytick[{extra}]'")
+        super().__init__(
+            f"{what} needs an optional package; install it with: pip install 'everytick[{extra}]' "
+            f"(in a checkout: pip install '.[{extra}]')"
+        )
         self.what, self.extra = what, extra
 
     def __reduce__(self) -> tuple[object, ...]:
