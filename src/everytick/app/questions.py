@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from everytick.app.lookups import moment_of
-from everytick.app.opened import Opened
+from everytick.app.store_access import StoreAccess
 from everytick.domain.values import value
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class JobStatus:
     last_error: str | None = None
 
 
-class Questions(Opened):
+class Questions(StoreAccess):
     """The questions; none of them changes anything."""
 
     settings: NodeSettings

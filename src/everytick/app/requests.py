@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from everytick.app.handle import Handle
 from everytick.app.lookups import moment_of
-from everytick.app.opened import Opened
+from everytick.app.store_access import StoreAccess
 from everytick.domain.config import UNSET, Unset
 from everytick.domain.ids import job_id
 from everytick.domain.names import checked_name
@@ -47,7 +47,7 @@ class Backfill:
     id: str | None = None
 
 
-class Requests(Opened):
+class Requests(StoreAccess):
     """Requests for occurrences. The store keeps each until a plan answers it."""
 
     async def trigger(

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from everytick.app.opened import Opened, applications, originals, running_loop
 from everytick.app.reloaders import reloader_parent
+from everytick.app.store_access import StoreAccess, applications, originals, running_loop
 from everytick.domain.durations import duration
 from everytick.domain.texts import ALREADY_RUNNING
 from everytick.errors import AlreadyRunning, EverytickError, StoreUnavailable
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from everytick.stores.addresses import AnyStore
 
 
-class Lifecycle(Opened):
+class Lifecycle(StoreAccess):
     """Starts and stops the node; one application has one node in a process."""
 
     settings: NodeSettings
@@ -115,7 +115,7 @@ class Lifecycle(Opened):
     async def _begin(self) -> None:
         import asyncio
 
-        store = await self._at_home()
+        store = await self._opened_here()
         refused = await self._sync_skipping_refused()
         if self.jobs_folder is not None:
             from everytick.app.folder import JobsFolder
@@ -197,24 +197,24 @@ class Lifecycle(Opened):
 
     def _run_typed(self, job_id: str) -> None:
         """Let a node that runs here take up a job that was just typed into a notebook, or typed again."""
-        catalogue, home = self._catalogue, self._home
-        if self._node is None or catalogue is None or home is None:
+        catalogue, opened = self._catalogue, self._opened_store
+        if self._node is None or catalogue is None or opened is None:
             return
 
         async def taken() -> None:
             catalogue.relearn(job_id)
             await self._sync(frozenset(each.name for each in self._definitions.values() if not each.job.tasks))
 
-        if home.loop is running_loop():
-            self._typed = home.loop.create_task(taken())
+        if opened.loop is running_loop():
+            self._typed = opened.loop.create_task(taken())
         else:
             self.wait(taken())
 
     def _learned(self) -> None:
-        node, home = self._node, self._home
-        if node is not None and home is not None and not self._is_teaching and home.loop.is_running():
+        node, opened = self._node, self._opened_store
+        if node is not None and opened is not None and not self._is_teaching and opened.loop.is_running():
             self._is_teaching = True
-            home.loop.call_soon_threadsafe(self._teach, node)
+            opened.loop.call_soon_threadsafe(self._teach, node)
 
     def _teach(self, node: Node) -> None:
         self._is_teaching = False
@@ -295,7 +295,7 @@ class Lifecycle(Opened):
             return
         if self._is_running or self._background is not None:
             raise AlreadyRunning(ALREADY_RUNNING)
-        if self._home is not None and self._home.loop is running_loop():
+        if self._opened_store is not None and self._opened_store.loop is running_loop():
             raise RuntimeError(
                 "start_background() would wait for this loop, which has opened the store: "
                 "write `await tick.start()` here, or call start_background() before anything is asked"

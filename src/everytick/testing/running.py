@@ -28,12 +28,12 @@ def on_store(app: Everytick, store: AnyStore) -> Iterator[None]:
     """Let the application use this open store until the block ends."""
     if app.node is not None:
         raise RuntimeError("the application runs a node on its own store: stop it before it is given another one")
-    own = app._make_store, app._store_is_ours, app._home
-    app._make_store, app._store_is_ours, app._home = (lambda: store), False, None
+    own = app._make_store, app._store_is_ours, app._opened_store
+    app._make_store, app._store_is_ours, app._opened_store = (lambda: store), False, None
     try:
         yield
     finally:
-        app._make_store, app._store_is_ours, app._home = own
+        app._make_store, app._store_is_ours, app._opened_store = own
 
 
 async def drain(app: Everytick, store: AnyStore | None = None, *, instead: Functions | None = None) -> Chronicle:

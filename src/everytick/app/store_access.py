@@ -1,7 +1,7 @@
 """The application's store: opened when it is first needed, on one event loop, and reachable from every other.
 
-A driver's connections belong to the loop that made them. So the store has a home, the
-loop that opened it, and whoever asks on another loop is answered from there.
+A driver's connections belong to the event loop that made them. So a call on another loop is carried out on the loop
+that opened the store.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FORKED_FROM_MEMORY = (
 )
 
 
-class Home:
+class OpenedStore:
     """A store and the loop it was opened on."""
 
     def __init__(self, store: AnyStore, loop: AbstractEventLoop, opening: Task[None] | None) -> None:
@@ -46,18 +46,18 @@ class Home:
 
 
 class Bridge:
-    """A store that lives on another loop: every verb is carried out there and answered here.
+    """A store that was opened on another loop: every verb is carried out there, and its answer returned here.
 
-    What it holds open for its caller, a transaction or what is due, stays on its own loop.
+    Verbs that return a context manager, `due` and `transaction`, work only on the store's own loop.
     """
 
-    def __init__(self, home: Home) -> None:
-        self._home = home
+    def __init__(self, opened: OpenedStore) -> None:
+        self._opened_store = opened
 
     def __getattr__(self, verb: str) -> Any:
         from inspect import iscoroutinefunction
 
-        act, loop = getattr(self._home.store, verb), self._home.loop
+        act, loop = getattr(self._opened_store.store, verb), self._opened_store.loop
         if not callable(act):
             return act
         if not iscoroutinefunction(act):
@@ -71,8 +71,8 @@ class Bridge:
         return carried_out
 
 
-class Opened:
-    """What operations and questions stand on: the store, and the jobs in it by name."""
+class StoreAccess:
+    """Opens the application's store when it is needed, and finds jobs in it by name."""
 
     name: str
     _definitions: dict[str, Definition]
@@ -82,72 +82,72 @@ class Opened:
 
         self._listeners = Listeners()
         self._make_store, self._store_is_ours = make_store, is_ours
-        self._home: Home | None = None
+        self._opened_store: OpenedStore | None = None
         self._moving = Lock()
         self._is_copy = False
         self._node_stayed_in: int | None = None
         _applications.add(self)
 
     def _forked(self) -> None:
-        """Forget what the process had that this one is a copy of: its threads, loops and connections are not here."""
-        originals.append(self._home)
-        self._home, self._moving, self._is_copy = None, Lock(), True
+        """Drop the store in a forked process: the parent's threads, loops and connections do not work here."""
+        originals.append(self._opened_store)
+        self._opened_store, self._moving, self._is_copy = None, Lock(), True
 
     async def open(self) -> None:
-        """Open the store, or refuse it with a reason; an application that is open stays so."""
+        """Open the store, or refuse it with a reason. An open store stays open."""
         await self._opened()
 
     async def close(self) -> None:
-        """Give back what opening took; closing twice is harmless, and the next operation opens it again."""
+        """Close the store. A second call does nothing, and the next operation opens it again."""
         import asyncio
 
-        home, self._home = self._home, None
-        if home is None or not self._store_is_ours:
+        opened, self._opened_store = self._opened_store, None
+        if opened is None or not self._store_is_ours:
             return
-        if home.opening is not None and home.loop is asyncio.get_running_loop():
-            # Whoever asked for it has gone, so that nobody is left to be told why it failed.
-            await asyncio.gather(home.opening, return_exceptions=True)
-        await _left_behind(home)
+        if opened.opening is not None and opened.loop is asyncio.get_running_loop():
+            # Retrieve the error of an opening that no caller waits for any more.
+            await asyncio.gather(opened.opening, return_exceptions=True)
+        await _close_store(opened)
 
     async def _opened(self) -> AnyStore:
-        """Return the store, opened; on any loop but its own, a bridge to it."""
+        """Return the open store; on another loop than its own, a bridge to it."""
         import asyncio
 
         here = asyncio.get_running_loop()
         with self._moving:
-            left = self._home
+            left = self._opened_store
             if left is None or (left.loop is not here and not left.loop.is_running()):
-                self._home = self._new_home(left, here)
-            home = self._home
-        assert home is not None, "a home was found or made above"
-        if home.loop is not here:
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._opened(), home.loop))
-            return cast("AnyStore", Bridge(home))
-        if home.opening is not None and not (home.opening.done() and home.opening.exception() is None):
-            # Waited for by all who ask meanwhile: it goes on if one of them is canceled.
-            await asyncio.wait([home.opening])
-            failed = home.opening.exception()
+                self._opened_store = self._store_for_loop(left, here)
+            opened = self._opened_store
+        assert opened is not None, "it was set above"
+        if opened.loop is not here:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._opened(), opened.loop))
+            return cast("AnyStore", Bridge(opened))
+        if opened.opening is not None and not (opened.opening.done() and opened.opening.exception() is None):
+            # All callers wait for the same opening. It goes on if one of them is canceled.
+            await asyncio.wait([opened.opening])
+            failed = opened.opening.exception()
             if failed is not None:
-                if self._home is home:
-                    self._home = None
+                if self._opened_store is opened:
+                    self._opened_store = None
                 raise failed
-        return home.store
+        return opened.store
 
-    async def _at_home(self) -> AnyStore:
-        """Return the store, opened on this loop: a node is given more than a bridge can carry."""
+    async def _opened_here(self) -> AnyStore:
+        """Return the store, opened on this loop: a node needs verbs that a bridge does not have."""
         import asyncio
 
         here = asyncio.get_running_loop()
         with self._moving:
-            left = self._home
+            left = self._opened_store
             if left is not None and left.loop is not here and left.loop.is_running():
                 if not self._store_is_ours and left.store.address.is_remote:
                     raise RuntimeError("the store was opened on another loop: start the application there")
-                self._home = self._new_home(left, here)
+                self._opened_store = self._store_for_loop(left, here)
         return await self._opened()
 
-    def _new_home(self, left: Home | None, here: AbstractEventLoop) -> Home:
-        """The store on this loop; what another had opened is made anew, unless it lives in memory or is given."""
+    def _store_for_loop(self, left: OpenedStore | None, here: AbstractEventLoop) -> OpenedStore:
+        """Return the store for this loop: a new one, unless it is in memory or was passed as an object."""
         if not self._store_is_ours:
             store = self._make_store()
             if self._is_copy and not store.address.is_in_memory:
@@ -155,18 +155,18 @@ class Opened:
                     "the store was opened before this process was forked: "
                     "give the application an address, and each process opens its own"
                 )
-            return Home(store, here, None)
+            return OpenedStore(store, here, None)
         if left is not None and left.store.address.is_in_memory:
-            return Home(left.store, here, None)
+            return OpenedStore(left.store, here, None)
         store = self._make_store()
         self._tell_fork(store)
 
         async def begin() -> None:
             if left is not None:
-                await _left_behind(left)
+                await _close_store(left)
             await store.open()
 
-        return Home(store, here, here.create_task(begin()))
+        return OpenedStore(store, here, here.create_task(begin()))
 
     def _tell_fork(self, store: AnyStore) -> None:
         """Log once that the node stayed in another process; refuse a store in that process's memory."""
@@ -195,8 +195,10 @@ class Opened:
         import asyncio
 
         waited = asked.wait() if isinstance(asked, Handle) else asked
-        home, running = self._home, running_loop()
-        elsewhere = home.loop if home is not None and home.loop.is_running() and home.loop is not running else None
+        opened, running = self._opened_store, running_loop()
+        elsewhere = (
+            opened.loop if opened is not None and opened.loop.is_running() and opened.loop is not running else None
+        )
         if elsewhere is None:
             if refused := self._why_not_asked_elsewhere(running):
                 waited.close()
@@ -226,18 +228,18 @@ class Opened:
         return None
 
     def _learned(self) -> None:
-        """Definitions were stored: a node that runs here may know more functions now."""
+        """Tell a node of this process that definitions were stored: it may know more functions now."""
 
     def _by(self, by: str | None) -> str:
         return f"code:{self.name}" if by is None else by
 
     def _itself(self) -> AnyStore:
-        """Return the store itself, also on another loop than its own: for what only a connection of that loop does."""
-        assert self._home is not None, "it was opened before"
-        return self._home.store
+        """Return the store itself, also on another loop: for a caller's own connection on that loop."""
+        assert self._opened_store is not None, "it was opened before"
+        return self._opened_store.store
 
     async def _find(self, store: AnyStore, name: str, *, removed: bool = False, storing: bool = True) -> JobRecord:
-        """Return the job of this name; one that was defined here and never stored is stored first, if `storing`."""
+        """Return the job of this name. With `storing`, store it first if it is defined here and not stored."""
         from everytick.domain.ids import job_id
 
         id_ = job_id(name)
@@ -251,7 +253,7 @@ class Opened:
         if found is None and defined is not None and storing:
             from everytick.domain.changes import Put
 
-            # Before it is stored: its first occurrence may begin at once, and its hooks must be known by then.
+            # Teach the node first: the first occurrence may begin as soon as its job is stored, and needs its hooks.
             self._learned()
             [stored] = await store.apply([Put(defined.job)], f"code:{self.name}")
             self._learned()
@@ -272,7 +274,7 @@ class Opened:
 
 
 async def _once_named(store: AnyStore, name: str) -> JobRecord | None:
-    """Return the job that had this name last, by its versions. Only jobs that were renamed are looked through."""
+    """Return the job that had this name last, by its versions. Only renamed jobs are searched."""
     from everytick.domain.ids import job_id
 
     found: list[tuple[datetime, JobRecord]] = []
@@ -284,9 +286,9 @@ async def _once_named(store: AnyStore, name: str) -> JobRecord | None:
     return max(found, key=lambda dated: dated[0])[1] if found else None
 
 
-_applications: WeakSet[Opened] = WeakSet()
+_applications: WeakSet[StoreAccess] = WeakSet()
 originals: list[object] = []
-"""What belongs to the process this one was forked from: kept, for letting go of a connection would close it."""
+"""Objects of the parent process, kept referenced: their garbage collection would close the parent's connections."""
 
 
 def applications() -> tuple[Opened, ...]:
@@ -316,15 +318,15 @@ def running_loop() -> AbstractEventLoop | None:
 async def _close_stores(loop: AbstractEventLoop) -> None:
     """Close every store that was opened on this loop."""
     for application in tuple(_applications):
-        if application._home is not None and application._home.loop is loop:
+        if application._opened_store is not None and application._opened_store.loop is loop:
             await application.close()
 
 
-async def _left_behind(home: Home) -> None:
-    """Close a store on its own loop, or on this one if that has ended, where it can be closed here."""
+async def _close_store(opened: OpenedStore) -> None:
+    """Close a store on its own loop, or on this one if its loop has ended and the store allows that."""
     import asyncio
 
-    if home.loop is not asyncio.get_running_loop() and home.loop.is_running():
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(home.store.close(), home.loop))
-    elif not home.loop.is_closed() or not home.store.address.is_remote:
-        await home.store.close()
+    if opened.loop is not asyncio.get_running_loop() and opened.loop.is_running():
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(opened.store.close(), opened.loop))
+    elif not opened.loop.is_closed() or not opened.store.address.is_remote:
+        await opened.store.close()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from everytick.app import Everytick
-from everytick.app.opened import Opened
+from everytick.app.store_access import StoreAccess
 from everytick.errors import (
     InvalidDuration,
     InvalidPolicies,
@@ -184,7 +184,7 @@ def test_every_verb_is_carried_out_on_the_loop_that_opened_the_store() -> None:
 def test_a_store_is_closed_on_the_loop_that_opened_it() -> None:
     """Whoever says so, wherever."""
     store = Particular()
-    opened = Opened(lambda: store, is_ours=True)
+    opened = StoreAccess(lambda: store, is_ours=True)
     with running_elsewhere() as home:
         asyncio.run_coroutine_threadsafe(opened.open(), home).result(60)
         asyncio.run(asyncio.wait_for(opened.close(), 60))
