@@ -1,1 +1,1 @@
-"""Readers of what other schedulers keep: each turns it into jobs of a file, and lists what it had to leave."""
+"""Readers of other schedulers' files: each turns them into job files, and lists what it could not convert."""

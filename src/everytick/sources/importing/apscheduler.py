@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULTS: Mapping[str, object] = {"overlap": "skip", "task_timeout": None}
-"""What APScheduler does: beyond max_instances a run is left out, and nothing is stopped."""
+"""APScheduler's policies: beyond max_instances a run is skipped, and nothing is stopped."""
 
 _FIELDS = {"year": YEARS, "month": MONTHS, "hour": HOURS, "minute": MINUTES, "second": SECONDS, "day_of_week": WEEKDAYS}
 _WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -73,7 +73,7 @@ def read_listing(raw: bytes, file: str, *, taken: set[str] | None = None) -> Fin
 
 
 class _Listed:
-    """One job of a listing, on its way to one of ours."""
+    """Converts one job of a listing."""
 
     def __init__(self, member: Member, found: Findings) -> None:
         self._line, self._found = member.line, found
@@ -96,7 +96,7 @@ class _Listed:
                 self._found.leave(self._line, f"{what} of '{self._named}'", why)
 
     def _name(self) -> str:
-        """The id; where APScheduler made that up, the name of the function, which tells more."""
+        """The id or, if APScheduler generated it, the name of the function."""
         id_, function = str(self._job.get("id", "job")), self._job.get("func")
         if not _MADE_UP.fullmatch(id_) or not isinstance(function, str):
             return id_
@@ -131,7 +131,7 @@ class _Listed:
 
 
 def _recovery(coalesce: bool, given: object) -> dict[str, object]:
-    """How late a run may be, and how many of those that are late are made up."""
+    """Return the policies for late runs: how late one may be, and how many late ones run."""
     allowed = seconds_of(given)
     if allowed is None:
         return {"recovery": "execute_last" if coalesce else "execute_all"}

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 DEFAULTS: Mapping[str, object] = {"overlap": "allow", "recovery": "execute_last", "task_timeout": None}
-"""What beat does: it sends a task whatever became of the one before, and once where it is late."""
+"""Beat's policies: it sends a task whether or not the one before has ended, and once if it is late."""
 
 _FIELDS = {
     "minute": MINUTES,
@@ -90,7 +90,7 @@ def read_beat(
 
 
 class _Entry:
-    """One entry, on its way to a job."""
+    """Converts one entry."""
 
     def __init__(self, entry: BeatEntry, found: Findings, send_with: str | None) -> None:
         self._entry, self._found, self._send_with = entry, found, send_with
@@ -150,7 +150,7 @@ class _Entry:
         return parts
 
     def _sent(self, task: str) -> dict[str, object]:
-        """The command that sends the task as beat does, to the workers that are there."""
+        """Return the command that sends the task to the workers, as beat does."""
         given, words = self._entry.given, ["celery", "-A", str(self._send_with), "call", task]
         if args := given.get("args"):
             words += ["--args", json.dumps(_plain(args, "args"))]
@@ -259,7 +259,7 @@ def _numbers(key: str, given: object) -> Numbers:
 
 
 def _expanded(key: str, part: str, least: int, most: int) -> Iterator[int]:
-    """Give the numbers of one part of a list; a range that runs backwards goes round the end, as in Celery."""
+    """Give the numbers of one part of a list. A backwards range wraps around the end, as in Celery."""
     match = _PART.fullmatch(part)
     if match is None or (match[4] is not None and match[1] is None and match[3] is None):
         raise Unsayable(f"crontab: {key} '{shown(part)}' cannot be read")
@@ -285,7 +285,7 @@ def _number(key: str, text: str) -> int:
 
 
 def _plain(given: object, what: str) -> object:
-    """The value as JSON has it, or a refusal."""
+    """Return the value if JSON can express it, else refuse it."""
     try:
         return json.loads(json.dumps(given, allow_nan=False))
     except (TypeError, ValueError):

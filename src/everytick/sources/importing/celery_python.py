@@ -22,7 +22,7 @@ _WHEN_RUN = "known only when the file is run"
 
 
 class BeatSchedule:
-    """What was found: the entries, the settings that matter to time, and what was not understood."""
+    """The entries, the settings about time, and the lines that were not understood."""
 
     def __init__(self) -> None:
         self.entries: list[BeatEntry] = []
@@ -131,7 +131,7 @@ class _Source:
 
     def _entries(self, given: ast.expr) -> None:
         if isinstance(given, ast.Name) and given.id in self._own_tables:
-            # A table of this file by its own name: what is set in it is read where that is done.
+            # A table of this file by its own name: its entries are read where they are set.
             return
         table = self._known.get(given.id, given) if isinstance(given, ast.Name) else given
         match table:
@@ -168,7 +168,7 @@ class _Source:
             self._leave(key, f"entry {source(key)}", "it is no table with a name")
 
     def _keep(self, entry: BeatEntry) -> None:
-        """Note an entry; one that stands in the same place and is always set puts an earlier one aside."""
+        """Add an entry. It replaces an earlier one in the same place if it is always set."""
         if self._under:
             entry = replace(entry, under=" and ".join(self._under))
         else:
@@ -189,7 +189,7 @@ class _Source:
 
 @value
 class _Statement:
-    """One statement, the function, class or file it belongs to, and the conditions it stands under."""
+    """One statement, the function, class or file that contains it, and the conditions under which it runs."""
 
     node: ast.stmt
     scope: ast.AST
@@ -197,7 +197,7 @@ class _Statement:
 
 
 def _statements(tree: ast.Module) -> Iterator[_Statement]:
-    """Give every statement in the order of the source; a chain of elif may be longer than Python recurses."""
+    """Give every statement in the order of the source. No recursion: a chain of elif may exceed its limit."""
     waiting = [_Statement(statement, tree) for statement in reversed(tree.body)]
     while waiting:
         statement = waiting.pop()
@@ -211,7 +211,7 @@ def _statements(tree: ast.Module) -> Iterator[_Statement]:
 
 
 def _blocks(node: ast.stmt) -> Iterator[tuple[list[ast.stmt], str | None]]:
-    """Give the blocks of a statement, each with what decides whether it is run, if anything does."""
+    """Give the blocks of a statement, each with the condition under which it runs, if any."""
     match node:
         case ast.If(test=test, body=body, orelse=orelse):
             yield body, f"if {source(test)}"
@@ -311,7 +311,7 @@ def _constants(tree: ast.Module) -> Mapping[str, ast.expr]:
 
 
 def _classes(tree: ast.Module) -> Mapping[str, list[ast.stmt]]:
-    """The classes of the outermost level with what stands in them, where no other has the same name."""
+    """Return the bodies of the outermost classes, by name. Classes with the same name are left out."""
     found = [statement for statement in tree.body if isinstance(statement, ast.ClassDef)]
     times = Counter(statement.name for statement in found)
     return {statement.name: statement.body for statement in found if times[statement.name] == 1}

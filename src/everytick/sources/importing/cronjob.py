@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from everytick.sources.yaml_reader import Step
 
 DEFAULTS: Mapping[str, object] = {"overlap": "allow", "recovery": "execute_last", "task_timeout": None}
-"""What the controller does: runs may overlap, the latest one missed is made up, and nothing is stopped."""
+"""The controller's policies: runs may overlap, the latest missed one runs, and nothing is stopped."""
 
 _OVERLAPS = {"Allow": "allow", "Forbid": "skip", "Replace": "cancel_running"}
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
@@ -37,7 +37,7 @@ _BACKOFF = 6
 _POD = "pods are not made here: the command runs on the node as it is"
 _SPEC = ("jobTemplate", "spec")
 _TEMPLATE = (*_SPEC, "template", "spec")
-# What a cluster writes into every manifest that it gives out: nobody has said it.
+# Keys that a cluster adds to every manifest: no person wrote them.
 _BOOKKEEPING = (
     "creationTimestamp", "generation", "imagePullPolicy", "managedFields", "resourceVersion", "selfLink", "status",
     "uid",
@@ -127,7 +127,7 @@ def _inside(data: Any, path: tuple[Step, ...]) -> Any:
 
 
 class _CronJob:
-    """One CronJob, on its way to a job; whatever was looked at is not listed as left."""
+    """Converts one CronJob. Keys that it has read are not listed as left out."""
 
     def __init__(self, root: YamlNode, path: tuple[Step, ...], found: Findings, timezone: str | None) -> None:
         self._root, self._path, self._found, self._timezone = root, path, found, timezone
@@ -181,7 +181,7 @@ class _CronJob:
         return {**parts, **self._retry()}
 
     def _retry(self) -> dict[str, object]:
-        """The controller tries again, six times unless told otherwise, with waits that double."""
+        """Return the retries of the controller: six unless set, with waits that double."""
         limit = self._get("spec", *_SPEC, "backoffLimit")
         times = _BACKOFF if limit is None else limit
         if not isinstance(times, int) or isinstance(times, bool) or times < 0:
@@ -241,7 +241,7 @@ class _CronJob:
         return {"command": words, **{key: given for key, given in beside.items() if given is not None}}
 
     def _environment(self, path: tuple[Step, ...]) -> tuple[dict[str, str], AbstractSet[str] | None]:
-        """The variables that the manifest writes out, and the names of the others; None where these are not there."""
+        """Return the variables with values in the manifest, and the names of the others; None if those are unknown."""
         found: dict[str, str] = {}
         unknown: set[str] | None = set() if _inside(self._data, (*path, "envFrom")) is None else None
         given = self._get(*path, "env") or []
@@ -270,12 +270,12 @@ class _CronJob:
         return self._root.place_of((*self._path, *path), key=True).line
 
     def _is_usual(self, path: tuple[Step, ...]) -> bool:
-        """Whether it says nothing, or what a cluster says of every one."""
+        """Whether the value is empty, or a default that a cluster adds."""
         key, said = str(path[-1]), _inside(self._data, path)
         return key in _BOOKKEEPING or said in (None, {}, []) or (key in _USUAL and said == _USUAL[key])
 
     def _list_rest(self, path: tuple[Step, ...], named: str) -> None:
-        """List every key that was not looked at; of one with others inside, only itself."""
+        """List every key that was not read. Keys inside such a key are not listed."""
         data = _inside(self._data, path)
         steps: list[Step] = list(data) if isinstance(data, dict) else list(range(len(data)))
         for step in steps:
@@ -290,7 +290,7 @@ class _CronJob:
 
 
 def _referred(given: object, environment: Mapping[str, str], unknown: AbstractSet[str] | None) -> str:
-    """A word with its `$(NAME)` filled in; one that nothing sets stays as it is, as in a pod.
+    """Return a word with its `$(NAME)` filled in. An unknown one stays as it is, as in a pod.
 
     `unknown` are the variables whose values are elsewhere; None says that any may be one of them.
     """

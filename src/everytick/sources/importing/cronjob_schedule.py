@@ -46,7 +46,7 @@ _HALF_HOURS = "the day after the clock moves by less than an hour the controller
 
 @value
 class CronJobSchedule:
-    """A schedule of ours, whether the manifest names its zone, and what of it the controller does otherwise."""
+    """The converted schedule, whether the manifest names its zone, and where the controller differs."""
 
     text: str
     has_zone: bool
@@ -121,13 +121,13 @@ def _refuse_strange(number: int, *words: str) -> None:
 
 
 def _otherwise(fields: list[str], tz: str | None) -> Iterator[tuple[str, str]]:
-    """Give what the controller makes of clock changes in ways that nobody would want to keep."""
+    """Give the controller's effects of clock changes that are not reproduced."""
     if tz is None or tz in _NO_CHANGES:
         return
     try:
         changes = list(_changes(zone(tz)))
     except EverytickError:
-        # It is refused with its own words when the job is added.
+        # The schedule is refused with its reason when the job is added.
         return
     if any(length % timedelta(hours=1) for length, _ in changes):
         yield "the days when the clocks change", _HALF_HOURS

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 DEFAULTS: Mapping[str, object] = {"overlap": "allow", "recovery": "mark_as_missed", "task_timeout": None}
-"""What cron does with all of its jobs: it starts each on time and never asks about it again."""
+"""Cron's policies: it starts each job on time, and overlaps and failures do not matter to it."""
 
 _SETTING = re.compile(r"""\s*(?P<quote>["']?)(?P<name>[A-Za-z_][^\s="']*)(?P=quote)\s*=\s*(?P<value>.*?)\s*""")
 _ENTRY = re.compile(r"(?P<when>@\S+|(?:\S+\s+){4}\S+)\s+(?P<rest>.+)")
@@ -28,7 +28,7 @@ _USERS = ("root", "nobody", "www-data")
 _PLAIN_USER = re.compile(r"[a-z_][a-z0-9_-]*")
 _HEADING = re.compile(r"\b(?:dow|day|weekday|wday)\b.*\buser(?:-?name)?\s+(?:command|cmd)\b", re.IGNORECASE)
 _ANACRON = "is an anacrontab, whose lines begin with a number of days and of minutes: write them as crontab, @daily …"
-# What stands before the program that a command is about.
+# Words before the program that a command runs.
 _LEADING = frozenset(
     ("!", "(", "{", "command", "do", "else", "eval", "exec", "if", "ionice", "nice", "nohup", "then", "until", "while")
 )
@@ -52,7 +52,7 @@ _ALIKE = {
 def read_crontab(
     raw: bytes, file: str, *, system: bool = False, timezone: str | None = None, taken: set[str] | None = None
 ) -> Findings:
-    """Return the jobs of a crontab; `system` says that a user stands before each command, as in /etc/crontab."""
+    """Return the jobs of a crontab. `system`: each command has a user before it, as in /etc/crontab."""
     defaults = dict(DEFAULTS) if timezone is None else {"timezone": timezone, **DEFAULTS}
     return _Crontab(decoded(raw, file), Findings(file, defaults, taken), system, timezone is not None).read()
 
@@ -152,7 +152,7 @@ class _Crontab:
         return {key: given for key, given in parts.items() if given is not None}
 
     def _command(self, written: str) -> dict[str, object]:
-        """The command without its signs for cron; what follows a bare % is written to it."""
+        """Return the command without cron's escapes. The text after a bare % is its standard input."""
         command, given = _split(written)
         refuse_template([command, *([] if given is None else [given]), *self._environment.values()])
         if given is not None:
@@ -164,7 +164,7 @@ class _Crontab:
         return {"command": run, **more, **({} if home is None else {"cwd": home})}
 
     def _hint_at_users(self) -> None:
-        """Where every command begins with one and the same plain word, that is probably a user."""
+        """Warn if every command begins with the same plain word: it is probably a user."""
         word = self._first_words[0] if len(set(self._first_words)) == 1 else ""
         is_of_system = self._has_heading or self._found.file.startswith("/etc/cron")
         if word in _USERS or (_PLAIN_USER.fullmatch(word) and is_of_system):
@@ -199,7 +199,7 @@ def _split(written: str) -> tuple[str, str | None]:
 
 
 def _lines(rest: Iterator[str]) -> Iterator[str]:
-    """Give what cron writes to the command; its last line is always ended."""
+    """Return the standard input of the command. Its last line always has a line end."""
     escaped, last = False, "\n"
     for letter in rest:
         sent = letter

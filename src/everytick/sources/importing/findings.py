@@ -1,4 +1,4 @@
-"""What a reader found: jobs as they will stand in a file, and everything it had to leave, with the place and why.
+"""The result of a reader: the jobs for a file, and everything it could not convert, with place and reason.
 
 Nothing is guessed. A job is kept only if a file with it in it would be accepted; what is
 refused is left, in the words of the refusal.
@@ -24,19 +24,19 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class UnreadableSource(Exception):
-    """A file is not what it was said to be: nothing in it can be read."""
+    """A file is not of the named kind: nothing in it can be read."""
 
     def __init__(self, file: str, line: int, reason: str) -> None:
         super().__init__(f"{shown(file, 1000)}:{line}: {reason}")
 
 
 class Unsayable(Exception):
-    """Something that no job of ours can say; the text is the reason."""
+    """Something that no job can express. The text is the reason."""
 
 
 @value
 class Left:
-    """One thing that was not carried over."""
+    """One thing that was not converted."""
 
     file: str
     line: int
@@ -49,7 +49,7 @@ class Left:
 
 @value
 class FoundJob:
-    """One job: its name, its parts as a file has them, and notes for whoever reads the file."""
+    """One job: its name, its parts as in a file, and notes for the reader of the file."""
 
     name: str
     line: int
@@ -58,7 +58,7 @@ class FoundJob:
 
 
 class Findings:
-    """Collects what one file of another scheduler holds.
+    """Collects the jobs of one file of another scheduler.
 
     `defaults` is how that scheduler treats all of its jobs; `taken` are names that jobs of other
     files of the same call have.
@@ -72,13 +72,13 @@ class Findings:
         self._numbers: dict[str, int] = {}
 
     def leave(self, line: int, what: str, why: str, *, file: str | None = None) -> None:
-        """Note something that is not carried over, in this file or in one that belongs to it."""
+        """Record something that is not converted, in this file or in one that belongs to it."""
         self.left.append(Left(file or self.file, line, what, why))
 
     def add(
         self, named: str, parts: Mapping[str, object], line: int, *, notes: Iterable[str] = (), what: str = ""
     ) -> bool:
-        """Keep a job if a file may hold it, else note why not; say which of the two happened."""
+        """Add a job if a file can express it, else record why not. Return whether it was added."""
         name = self._name(named)
         mistakes = self._mistakes(name, parts)
         if mistakes:
@@ -93,9 +93,9 @@ class Findings:
         return True
 
     def _name(self, named: str) -> str:
-        """A name that a file may hold and nobody has yet."""
+        """Return a valid name that no other job has."""
         base = _UNFIT.sub("-", named).strip("-")[: LONGEST_NAME - 8] or "job"
-        # Where thousands have one name, the numbers that are gone are not counted again.
+        # If thousands of jobs have one name, the numbers that are used are not tried again.
         number = self._numbers.get(base, 1)
         while (name := base if number == 1 else f"{base}-{number}") in self._taken:
             number += 1
@@ -129,7 +129,7 @@ def file_of(findings: Sequence[Findings], head: Iterable[str] = ()) -> str:
 
 
 def decoded(raw: bytes, file: str) -> str:
-    """Return the text of a file, which must be UTF-8 and of a size that somebody could have written."""
+    """Return the text of a file, which must be UTF-8 and not too large."""
     from everytick.sources.yaml_reader import LARGEST_FILE
 
     if len(raw) > LARGEST_FILE:
@@ -142,14 +142,14 @@ def decoded(raw: bytes, file: str) -> str:
 
 
 def seconds_of(given: object) -> timedelta | None:
-    """Return so many seconds, or None for what is no number, not positive, or longer than anybody can wait."""
+    """Return the seconds as a duration, or None for a value that is no number, not positive or too large."""
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= _LONGEST:
         return None
     return timedelta(seconds=given)
 
 
 def refuse_template(texts: Iterable[str]) -> None:
-    """Return if nothing here would be filled in by us: `{{ … }}` means something else where it comes from."""
+    """Refuse words with `{{ … }}`: everytick would fill it in, and the other scheduler means something else."""
     for text in texts:
         if found := TEMPLATE.search(text):
             raise Unsayable(f"'{shown(found.group(), 60)}' would be filled in here: put the command into a script")

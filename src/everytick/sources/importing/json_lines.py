@@ -1,4 +1,4 @@
-"""Where things stand in a JSON text: its members with their lines, which `json` alone does not tell."""
+"""The members of a JSON text with their lines, which `json` alone does not tell."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def members(text: str, start: int = 0) -> Iterator[Member]:
     if closing is None:
         raise JSONDecodeError("Expecting an object or a list", text, position)
     if start == 0:
-        # Whatever is wrong anywhere is told before anything is taken.
+        # Any mistake in the text is raised before the first member is given.
         _, end = _decoded(text, position)
         if _past(text, end) != len(text):
             raise JSONDecodeError("Extra data", text, end)

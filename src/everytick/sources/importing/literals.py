@@ -25,7 +25,7 @@ _UNDERSTOOD = ("crontab", "schedule", "solar", "timedelta")
 
 @value
 class LiteralCall:
-    """A call as it stands in the source: the last part of its name, and what it is given."""
+    """A call in the source: the last part of its name, and its arguments."""
 
     name: str
     args: tuple[Any, ...] = ()
@@ -34,7 +34,7 @@ class LiteralCall:
 
 @value
 class BeatEntry:
-    """One entry of a table: its name, its line, what it holds, and the condition it stands under, if any."""
+    """One entry of a table: its name, its line, its value, and the condition under which it is set, if any."""
 
     name: str
     line: int
@@ -59,7 +59,7 @@ class LeftOut:
 
 
 def literal(node: ast.expr, known: Mapping[str, ast.expr], depth: int = 0) -> Any:
-    """Return the value of an expression; names stand for what `known` says, and anything else is refused."""
+    """Return the value of an expression. Names have the values in `known`; anything else is refused."""
     if depth > _DEEPEST:
         raise Unsayable("values stand in each other too deeply")
     match node:
@@ -119,7 +119,7 @@ def _call(
 
 
 def _lenient(keyword: ast.keyword, known: Mapping[str, ast.expr], depth: int) -> Any:
-    """A function that is handed over is only named: whoever reads the call says what that means."""
+    """Return an argument. A function is returned by its name only; the reader of the call decides what it means."""
     if isinstance(keyword.value, (ast.Lambda, ast.Name, ast.Attribute)) and keyword.arg in ("nowfun", "app"):
         return source(keyword.value)
     return literal(keyword.value, known, depth + 1)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 DEFAULTS: Mapping[str, object] = {"overlap": "skip", "recovery": "mark_as_missed", "task_timeout": None}
-"""What a timer does: a unit that is active is not started again, and what was missed is not made up."""
+"""A timer's policies: an active unit is not started again, and missed times do not run."""
 
 Service: TypeAlias = tuple[str, bytes]
-"""A file and what stands in it."""
+"""A file and its text."""
 
 _YES = frozenset(("1", "yes", "y", "true", "t", "on"))
 _COUNTED = {
@@ -65,14 +65,14 @@ class Directive:
 
 @value
 class Unit:
-    """A unit: the file it stands in, its name, and its lines in order."""
+    """A unit: its file, its name, and its lines in order."""
 
     file: str
     name: str
     settings: tuple[Directive, ...]
 
     def all(self, section: str, key: str) -> list[Directive]:
-        """Return the lines of a key; an empty one takes back those before it."""
+        """Return the lines of a key. An empty one cancels those before it."""
         found: list[Directive] = []
         for setting in self.settings:
             if setting.section == section and setting.key == key and setting.given != _NO_LINE:
@@ -127,7 +127,7 @@ def _settings(text: str, file: str) -> Iterator[Directive]:
             section = whole[1:-1]
             continue
         key, equals, given = whole.partition("=")
-        # systemd warns about a line that is none and goes on, and so it is listed and nothing more.
+        # systemd warns about an invalid line and goes on: it is only listed here too.
         yield Directive(section, key.strip(), given.strip() if equals else _NO_LINE, begun)
 
 
@@ -209,7 +209,7 @@ class _Timer:
         return parts
 
     def _described(self, given: str) -> str:
-        """The words for people, with what can be filled in of them."""
+        """Return the description with the specifiers that can be filled in."""
         try:
             return Words(self._named, {}, "timer").specified(given)
         except Unsayable:
@@ -228,7 +228,7 @@ class _Timer:
     # ----------------------------------------------------------------------------------------------- the service
 
     def _work(self, service: Unit) -> dict[str, object]:
-        """What the service runs, and where."""
+        """Return the commands of the service, and where they run."""
         words = Words(service.name.removesuffix(".service"), self._environment(service))
         words.has_more = any(service.all("Service", key) for key in ("EnvironmentFile", "PassEnvironment"))
         commands = [

@@ -65,7 +65,7 @@ def calendar_texts(written: str) -> list[str]:
 
 
 def _without_zone(text: str) -> tuple[str, str | None]:
-    """The expression and the zone that stands behind it."""
+    """Return the expression and the zone after it."""
     before, _, last = text.rpartition(" ")
     if not before or not last[:1].isalpha() or last.lower().rstrip(",") in _NUMBERS:
         return text, None

@@ -23,14 +23,14 @@ _VARIABLE = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)", re.ASCII)
 
 @value
 class UnitCommand:
-    """The words of one command, and the signs before it that are not carried over."""
+    """The words of one command, and the prefix signs that are not converted."""
 
     words: tuple[str, ...]
     left: tuple[tuple[str, str], ...] = ()
 
 
 class Words:
-    """What systemd fills into the words of a unit: specifiers, and the variables that the unit sets."""
+    """The values that systemd fills into the words of a unit: specifiers, and the unit's variables."""
 
     def __init__(self, unit: str, environment: Mapping[str, str], kind: str = "service") -> None:
         self.environment = dict(environment)
@@ -66,7 +66,7 @@ class Words:
 
 
 def commands_of(line: str, words: Words) -> Iterator[UnitCommand]:
-    """Give the commands of one Exec line; a `;` of its own stands between two."""
+    """Give the commands of one Exec line. A separate `;` divides them."""
     current: list[str] = []
     for word in [*words_of(line, separators=True), ";"]:
         if word != ";":

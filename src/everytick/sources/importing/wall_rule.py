@@ -1,4 +1,4 @@
-"""Wall times by sets of numbers, all of which must match, as the text of a schedule of ours.
+"""Turns wall times, given as sets of numbers that must all match, into the text of a schedule.
 
 systemd, Celery and APScheduler each write such rules in their own way; what is left of them once
 the numbers are known is the same, and so is what our two kinds of cron can say of it.
@@ -58,7 +58,7 @@ class WallRule:
     follows_clock: bool = False
 
     def texts(self, **options: str | None) -> list[str]:
-        """Return the schedules that together name these times; what they cannot say is refused."""
+        """Return the schedules that together name these times. Times that they cannot express are refused."""
         ends = "".join(f"; {key}={given}" for key, given in self._options(options).items() if given)
         return [text + ends for text in self._bodies()]
 
@@ -158,7 +158,7 @@ def meets_clock_change(text: str, tz: str | None, *kinds: str) -> bool:
     try:
         found = schedule(text)
     except EverytickError:
-        # It is refused with its own words when the job is added.
+        # The schedule is refused with its reason when the job is added.
         return False
     inside = found if tz is None else in_zone(found, zone(tz))
     return isinstance(inside, Cron) and any(change.what in kinds for change in inside.clock_changes(*SOME_YEARS))
