@@ -47,7 +47,7 @@ async def own(store: AnyStore) -> AsyncIterator[Own]:
 
 @pytest.fixture
 async def yearly(tick: Everytick, store: AnyStore) -> str:
-    tick.job("0 0 1 1 *", name="yearly")(lambda: None)
+    tick.job("0 0 1 1 *", name="yearly")(lambda **payload: None)
     await tick.sync()
     await plan_once(store)
     return "yearly"
