@@ -291,7 +291,7 @@ originals: list[object] = []
 """Objects of the parent process, kept referenced: their garbage collection would close the parent's connections."""
 
 
-def applications() -> tuple[Opened, ...]:
+def applications() -> tuple[StoreAccess, ...]:
     """Return the applications of this process."""
     return tuple(_applications)
 
