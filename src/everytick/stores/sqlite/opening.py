@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 from everytick.errors import MissingExtra, SchemaMismatch, StoreBroken, StoreUnavailable
 from everytick.stores.queries import Migration, load_migrations
 from everytick.stores.sqlite.failures import saying_which_file
+from everytick.stores.sqlite.forks import ForkGuard, refuse_in_use
 
 T = TypeVar("T")
 
@@ -55,23 +56,23 @@ def connect(
     synchronous: Synchronous = "normal",
     *,
     read_only: bool = False,
-    shared: bool = False,
     driver: Driver = "sqlite3",
 ) -> sqlite3.Connection:
     """Return a connection with our settings; transactions are ours to begin and end.
 
     The busy timeout is 0: the built-in one starves one of two writing processes, our own
     short retry at random moments does not. Checkpoints are ours too, since one that races
-    another process's commit can damage the file (SQLite before 3.51.3). Only a `shared` one
-    may be used by several threads.
+    another process's commit can damage the file (SQLite before 3.51.3). Another
+    thread may use it, one at a time: a fork closes it.
     """
+    refuse_in_use(path)
     if driver == "apsw":
         connection: sqlite3.Connection = apsw_driver().connect(path)
     else:
         # Never made here: a file that was deleted under a running node must not come back empty.
         address = f"{path.absolute().as_uri()}?mode=rw"
         connection = sqlite3.connect(
-            address, uri=True, timeout=0, isolation_level=None, cached_statements=256, check_same_thread=not shared
+            address, uri=True, timeout=0, isolation_level=None, cached_statements=256, check_same_thread=False
         )
     try:
         for setting in (*_SETTINGS, _READING_CACHE if read_only else _WRITING_CACHE):
@@ -134,7 +135,7 @@ def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: 
     if _numbers(found := library(driver)) < OLDEST_SQLITE:
         least = ".".join(map(str, OLDEST_SQLITE))
         raise StoreUnavailable(str(path), f"this Python has SQLite {found}, and at least {least} is needed")
-    with saying_which_file(path):
+    with saying_which_file(path), ForkGuard(path):
         _make(path)
         try:
             with closing(connect(path, driver=driver)) as connection:
@@ -174,7 +175,7 @@ def applied(path: Path, driver: Driver = "sqlite3") -> int:
     """
     if not path.exists() or not path.stat().st_size:
         return 0
-    with saying_which_file(path), closing(_connect_to_look(path, driver)) as connection:
+    with saying_which_file(path), ForkGuard(path), closing(_connect_to_look(path, driver)) as connection:
         _refuse_strangers(connection, path)
         if not connection.execute("select 1 from sqlite_schema where name = 'migration'").fetchone():
             return 0

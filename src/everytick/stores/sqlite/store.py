@@ -84,9 +84,7 @@ class SqliteStore(ColdVerbs):
         write = partial(connect, self._path, synchronous, driver=driver)
         self._place = place = StoreFile(self._path)
         self._writer = WriterThread(self._path, write, self._clock, self._bell, self._turn, place)
-        self._sessions = Sessions(
-            self._path, partial(write, shared=True), self._clock, self._turn, place, self._committed
-        )
+        self._sessions = Sessions(self._path, write, self._clock, self._turn, place, self._committed)
         self._planner: Reader | None = None
         self._people: Reader | None = None
         self._pruned_through = 0

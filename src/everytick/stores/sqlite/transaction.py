@@ -25,6 +25,7 @@ from everytick.stores.sqlite import running
 from everytick.stores.sqlite.calls import Call, CallResult, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import saying_which_file
+from everytick.stores.sqlite.forks import ForkGuard
 from everytick.stores.sqlite.opening import MIGRATIONS, PATIENCE, patiently
 from everytick.stores.sqlite.place import StoreFile
 from everytick.stores.sqlite.turn import Turn
@@ -173,14 +174,15 @@ class Session:
     # ------------------------------------------------------------------------------------------------ in its thread
 
     def _live(self) -> None:
-        try:
-            connection, until = self._open()
-            while self._over is None:
-                self._serve(connection, until)
-        except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
-            self._over = error
-        finally:
-            self._close()
+        with ForkGuard(self._path):
+            try:
+                connection, until = self._open()
+                while self._over is None:
+                    self._serve(connection, until)
+            except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
+                self._over = error
+            finally:
+                self._close()
 
     def _open(self) -> tuple[sqlite3.Connection, float]:
         with saying_which_file(self._path):

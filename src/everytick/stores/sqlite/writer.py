@@ -21,6 +21,7 @@ from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import Call, CallResult, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import ends_transaction, named, saying_which_file
+from everytick.stores.sqlite.forks import ForkGuard
 from everytick.stores.sqlite.memory import give_back
 from everytick.stores.sqlite.opening import patiently
 from everytick.stores.sqlite.place import StoreFile
@@ -88,6 +89,7 @@ class WriterThread:
         self._log_is_dirty = True
         self._wrote_at = 0.0
         self._seen = 0
+        self._fork_guard = ForkGuard(path, self._drop_connection)
 
     def start(self) -> None:
         """Begin to serve calls."""
@@ -124,13 +126,15 @@ class WriterThread:
     def _serve(self) -> None:
         while not (self._is_stopping and self._queue.empty()):
             calls = self._gather()
-            if calls:
-                self._serve_calls(calls)
-            self._look_around()
-        if self._connection is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._checkpoint(self._connection)
-            self._drop_connection()
+            with self._fork_guard:
+                if calls:
+                    self._serve_calls(calls)
+                self._look_around()
+        with self._fork_guard:
+            if self._connection is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    self._checkpoint(self._connection)
+                self._drop_connection()
 
     def _gather(self) -> list[_Call]:
         """Wait for a call or a reason to look around, and take along whatever has queued meanwhile."""
@@ -263,6 +267,7 @@ class Reader:
         self._path, self._connect, self._place = path, connect, place
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"everytick reader of {path.name}")
         self._connection: sqlite3.Connection | None = None
+        self._fork_guard = ForkGuard(path, self._drop_connection)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` returns; all it sees is of one moment."""
@@ -274,11 +279,15 @@ class Reader:
 
     def stop(self) -> None:
         """Give the connection back."""
-        self._thread.submit(self._drop_connection)
+        self._thread.submit(self._leave)
         self._thread.shutdown()
 
+    def _leave(self) -> None:
+        with self._fork_guard:
+            self._drop_connection()
+
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with saying_which_file(self._path):
+        with saying_which_file(self._path), self._fork_guard:
             self._place.check()
             try:
                 return patiently(lambda: self._in_one_moment(work))
