@@ -19,10 +19,17 @@ from everytick.domain.changes import Put
 JOBS = 1_000
 
 POSTGRES_FILL = """
-insert into everytick.occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
-                                  covers_through, created_at, updated_at, needs, reason)
-select gen_random_uuid(), 1 + n % $2, 1, at, 0, 0, 0, false, at, at, at, at, at, '', 'on time'
-  from (select n, clock_timestamp() - make_interval(secs => $1 - n) as at from generate_series(1, $1) n) o
+with made as (
+    insert into everytick.occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at,
+                                      ready_at, covers_through, created_at, updated_at, needs, reason)
+    select gen_random_uuid(), 1 + n % $2, 1, at, 0, 0, 0, false, at, at, at, at, at, '', 'on time'
+      from (select n, clock_timestamp() - make_interval(secs => $1 - n) as at from generate_series(1, $1) n) o
+    returning *
+), actives as (
+    insert into everytick.active (job_key, handle) select job_key, handle from made
+)
+insert into everytick.claimable (handle, id, line_at, ready_at, priority, is_early, needs)
+select handle, id, line_at, ready_at, priority, is_early, needs from made
 """
 SQLITE_FILL = """
 with recursive o (n, at) as (

@@ -82,7 +82,7 @@ async def defined(address: str, jobs: int) -> AsyncIterator[PostgresStore]:
 async def let_be_due(address: str, jobs: int) -> None:
     """Let the first so many jobs be due for one instant, of which nothing is decided yet."""
     db = await asyncpg.connect(address)
-    await db.execute(f"truncate {SCHEMA}.occurrence, {SCHEMA}.wake, {SCHEMA}.span")
+    await db.execute(f"truncate {SCHEMA}.occurrence, {SCHEMA}.active, {SCHEMA}.claimable, {SCHEMA}.wake, {SCHEMA}.span")
     await db.execute(
         f"update {SCHEMA}.job_state set watermark = $1, wake_at = $2 where job_key <= $3",
         INSTANT - timedelta(minutes=1),

@@ -45,6 +45,21 @@ async def schema(server: Server) -> AsyncIterator[str]:
         await _drop(server, name)
 
 
+_WRONGLY_LISTED = """
+select case when o.status < 10 then 'not active' else 'active' end, coalesce(o.handle, a.handle)
+  from {0}.occurrence o full join {0}.active a on a.handle = o.handle
+ where (o.handle is not null and o.status < 10) <> (a.handle is not null)
+union all
+select case when c.handle is null then 'not claimable' else 'claimable' end, coalesce(o.handle, c.handle)
+  from (select * from {0}.occurrence
+         where (status = 0 or (status = 3 and owner is null)) and is_early is not null) o
+  full join {0}.claimable c on c.handle = o.handle
+ where o.handle is null or c.handle is null
+    or (o.needs, o.priority, o.line_at, o.id, o.ready_at, o.is_early)
+       is distinct from (c.needs, c.priority, c.line_at, c.id, c.ready_at, c.is_early)
+"""
+
+
 @asynccontextmanager
 async def opened(
     server: Server, clock: Callable[[], datetime], kind: str = "postgres", *, fresh: bool = False
@@ -61,12 +76,24 @@ async def opened(
         if server.address not in _shapes:
             _shapes[server.address] = await _shape(server, name)
         yield made
+        assert await _wrongly_listed(server, name) == []
     finally:
         await made.close()
         if fresh or not await _emptied(server, name):
             await _drop(server, name)
         else:
             spare.append(name)
+
+
+async def _wrongly_listed(server: Server, name: str) -> list[tuple[str, int]]:
+    """Return the occurrences that `active` or `claimable` lacks, or has although they are not."""
+    db = await _connected(server)
+    try:
+        if await db.fetchval("select to_regclass($1)", f"{name}.claimable") is None:
+            return []
+        return [tuple(row) for row in await db.fetch(_WRONGLY_LISTED.format(name))]
+    finally:
+        await db.close()
 
 
 async def _connected(server: Server) -> Any:

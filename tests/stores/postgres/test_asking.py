@@ -20,9 +20,14 @@ insert into request (job_key, key, cause, requested_at, payload, reason, request
 select job_key, 'k', 1, '2026-01-01', '1', '', '', false, gen_random_uuid() from job_state
 """
 PLANNED = """
-insert into occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, created_at,
-                        updated_at, needs, payload)
-select $1, job_key, 1, '2026-01-01', 0, 1, 0, false, '2026-01-01', '2026-01-01', '2026-01-01', '', '1' from job_state
+with made as (
+    insert into occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, created_at,
+                            updated_at, needs, payload)
+    select $1, job_key, 1, '2026-01-01', 1, 1, 0, false, '2026-01-01', '2026-01-01', '2026-01-01', '', '1'
+      from job_state
+    returning job_key, handle
+)
+insert into active (job_key, handle) select job_key, handle from made
 """
 
 

@@ -117,6 +117,6 @@ async def test_a_task_that_is_killed_at_its_commit_leaves_all_or_nothing(
         await killed(proxy, store.schema, "run", cut)
     written = [
         await db.fetchval(f"select count(*) from {table}")
-        for table in ("booking", "task_run", "attempt", "report", "occurrence where status = 10", "wake")
+        for table in ("booking", "task_run", "attempt", "report", "occurrence where status = 10", "job_tally")
     ]
     assert written == ([1] * 6 if cut is Cut.AFTER else [0] * 6)

@@ -12,10 +12,17 @@ from tests.stores.acting import began, ended, job, plan_once, put
 from tests.stores.clock import ManualClock
 
 PARKED = """
-insert into occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
-                        created_at, updated_at, needs, is_early)
-select gen_random_uuid(), 1, 1, at, 3, 0, 0, false, at, at + interval '10 years', at, at, '', true
-  from (select n, '2025-01-01'::timestamptz + make_interval(secs => n) as at from generate_series(1, 5000) n) o
+with made as (
+    insert into occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
+                            created_at, updated_at, needs, is_early)
+    select gen_random_uuid(), 1, 1, at, 3, 0, 0, false, at, at + interval '10 years', at, at, '', true
+      from (select n, '2025-01-01'::timestamptz + make_interval(secs => n) as at from generate_series(1, 5000) n) o
+    returning *
+), actives as (
+    insert into active (job_key, handle) select job_key, handle from made
+)
+insert into claimable (handle, id, line_at, ready_at, priority, is_early, needs)
+select handle, id, line_at, ready_at, priority, is_early, needs from made
 """
 
 
@@ -26,7 +33,7 @@ async def rows_read(db: Any, store: PostgresStore) -> int:
     shown = await db.fetch(f"explain (analyze, timing off, costs off) {query}", "n", [""], 1, [], False, 1)
     await db.execute("rollback")
     lines = [row[0] for row in shown]
-    [scan] = [line for line in lines if "occurrence_ready" in line]
+    [scan] = [line for line in lines if "claimable_ready" in line]
     filtered = sum(int(line.split(":")[1]) for line in lines if "Rows Removed by Filter" in line)
     return filtered + int(scan.split("rows=")[1].split()[0])
 

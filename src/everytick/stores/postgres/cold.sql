@@ -2,22 +2,27 @@
 
 -- held_of_job --
 -- Returns how many occurrences of a job are in the hands of a node.
-select count(*)::int as held from {schema}.occurrence
- where job_key = :job_key and status < {first_ended} and owner is not null;
+select count(*)::int as held
+  from {schema}.occurrence o
+ where o.handle = any(array(select a.handle from {schema}.active a where a.job_key = :job_key))
+   and o.status < {first_ended} and o.owner is not null;
 
 -- purgeable --
 -- Locks and returns occurrences of a job that no node holds, ended or not, up to twice the limit.
 with old as materialized (
     select o.handle from {schema}.occurrence o where o.job_key = :job_key and o.status >= {first_ended} limit :limit
 ), live as materialized (
-    select o.handle from {schema}.occurrence o where o.job_key = :job_key and o.status < {first_ended} and o.owner is null
+    select o.handle from {schema}.occurrence o
+     where o.handle = any(array(select a.handle from {schema}.active a where a.job_key = :job_key))
+       and o.status < {first_ended} and o.owner is null
      limit :limit for update
 )
 select handle from old union all select handle from live;
 
 -- purge_state --
--- Forgets where a job stands, and what makes it worth a look.
-with told as (delete from {schema}.wake where job_key = :job_key)
+-- Forgets where a job stands, what makes it worth a look, and what its ends left.
+with told as (delete from {schema}.wake where job_key = :job_key),
+     tally as (delete from {schema}.job_tally where job_key = :job_key)
 delete from {schema}.job_state where job_key = :job_key;
 
 -- forget_reports --
@@ -34,7 +39,7 @@ delete from {schema}.report r
 -- Returns the nodes that were heard of and every other owner, and how much each holds, by id.
 with held as materialized (
     select o.owner, count(*)::int as holds, max(o.updated_at) as heard_at
-      from {schema}.occurrence o
+      from {schema}.active a join {schema}.occurrence o on o.handle = a.handle
      where o.status < {first_ended} and o.owner is not null
      group by o.owner
 )
@@ -45,10 +50,10 @@ select coalesce(n.id, h.owner) as node_id, coalesce(n.beat_at, h.heard_at) as be
 
 -- overdue --
 -- Returns what is held past its deadline.
-select owner, handle, fence, claim_token
-  from {schema}.occurrence
- where status < {first_ended} and owner is not null and deadline_at <= :now
- order by handle;
+select o.owner, o.handle, o.fence, o.claim_token
+  from {schema}.active a join {schema}.occurrence o on o.handle = a.handle
+ where o.status < {first_ended} and o.owner is not null and o.deadline_at <= :now
+ order by o.handle;
 
 -- held_by --
 -- Returns what the store counts as this node's, why it shall stop, and whether its job is disabled or removed for good.
@@ -56,14 +61,18 @@ select o.handle, o.fence, o.claim_token, o.cancel_reason,
        exists (select from {schema}.job_state s
                  join {schema}.job_version d on d.job_key = s.job_key and d.version = s.version
                 where s.job_key = o.job_key and (not d.enabled or s.retire_at <= :now) offset 0) as parks
-  from {schema}.occurrence o where o.status < {first_ended} and o.owner = :node_id order by o.handle;
+  from {schema}.active a
+ cross join lateral (select * from {schema}.occurrence o
+                      where o.handle = a.handle and o.status < {first_ended} and o.owner = :node_id offset 0) o
+ order by o.handle;
 
 -- forget_nodes --
 -- Forgets nodes that have been silent since then and hold nothing; what another forgets at this moment is passed over.
 delete from {schema}.node
  where id in (select n.id from {schema}.node n
                where n.beat_at < :silent_at
-                 and not exists (select 1 from {schema}.occurrence o where o.status < {first_ended} and o.owner = n.id)
+                 and not exists (select from {schema}.active a join {schema}.occurrence o on o.handle = a.handle
+                                  where o.status < {first_ended} and o.owner = n.id)
                  for update skip locked);
 
 -- orphaned --
@@ -75,8 +84,11 @@ with gone as materialized (
      where silent.beats = coalesce(n.beats, 0)
 )
 select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
-  from {schema}.occurrence o
- where o.status < {first_ended} and o.owner = any(array(select node from gone))
+  from {schema}.active a
+ cross join lateral (select * from {schema}.occurrence o
+                      where o.handle = a.handle and o.status < {first_ended}
+                        and o.owner = any(array(select node from gone)) offset 0) o
+ where exists (select from gone)
 union
 select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
   from {rows keys: handle bigint, fence int, claim_token bigint}
@@ -127,7 +139,7 @@ returning o.handle, o.owner;
 -- added, and an occurrence that is over gets no row more. A fence that is gone finds nothing. Returns which notes were
 -- written.
 with held as materialized (
-    select notes.*, o.node
+    select notes.*, o.node, o.is_over
       from {rows notes: handle bigint, fence int, claim_token bigint, task text, number int, started_at timestamptz,
             progress_done float8, progress_total float8, progress_text text, log_node text, log_path text}
      cross join lateral (
@@ -149,6 +161,9 @@ with held as materialized (
                                  else excluded.progress_total end,
            progress_text = coalesce(excluded.progress_text, a.progress_text),
            log_node = coalesce(excluded.log_node, a.log_node), log_path = coalesce(excluded.log_path, a.log_path)
+), marked as (
+    update {schema}.occurrence set has_rows = true
+     where handle = any(array(select handle from held where not is_over)) and not has_rows
 )
 select handle, claim_token, task, number from held;
 
@@ -186,7 +201,8 @@ select m.job_key, :now::timestamptz, (select s.needs from {schema}.job_state s w
 update {schema}.occurrence o set status = {queued}, updated_at = :now
  where o.handle = any(array(
        select a.handle from {schema}.occurrence a
-        where a.job_key = :job_key and a.status < {first_ended} and a.status = {pending} and a.cause = {cause.schedule}
+        where a.handle = any(array(select n.handle from {schema}.active n where n.job_key = :job_key))
+          and a.status = {pending} and a.cause = {cause.schedule}
         order by a.handle
           for no key update))
    and o.status = {pending};
@@ -200,7 +216,7 @@ update {schema}.occurrence o
        updated_at = case when o.status = {pending} then :now else o.updated_at end
  where o.handle = any(array(
        select a.handle from {schema}.occurrence a
-        where a.job_key = :job_key and a.status < {first_ended}
+        where a.handle = any(array(select n.handle from {schema}.active n where n.job_key = :job_key))
           and (a.status = {pending} or (a.status = {awaiting_retry} and a.owner is null))
         order by a.handle
           for no key update))
@@ -211,7 +227,8 @@ update {schema}.occurrence o
 update {schema}.occurrence o set is_early = coalesce(o.ready_at > :now, false)
  where o.handle = any(array(
        select a.handle from {schema}.occurrence a
-        where a.job_key = :job_key and a.status < {first_ended} and a.is_early is null
+        where a.handle = any(array(select n.handle from {schema}.active n where n.job_key = :job_key))
+          and a.status < {first_ended} and a.is_early is null
         order by a.handle
           for no key update));
 
@@ -219,16 +236,18 @@ update {schema}.occurrence o set is_early = coalesce(o.ready_at > :now, false)
 -- Lets a job that lies ahead be decided through this moment, by its newest definition from then on. What was to be
 -- looked at beyond now is to be looked at now.
 with woken as (
-    update {schema}.wake
-       set wake_at = :now, ended_at = case when ended_at > :now then :now else ended_at end,
-           failed_at = case when failed_at > :now then :now else failed_at end
-     where job_key = :job_key and wake_at > :now
+    update {schema}.wake set wake_at = :now where job_key = :job_key and wake_at > :now
+), tallied as (
+    update {schema}.job_tally
+       set last_end = case when (last_end).ended_at > :now
+                           then row((last_end).scheduled_for, (last_end).started_at, :now, (last_end).id)::{schema}.ended
+                           else last_end end,
+           last_failure_at = case when last_failure_at > :now then :now else last_failure_at end
+     where job_key = :job_key
 )
 update {schema}.job_state s
    set watermark = :watermark, oldest_version = s.version,
-       reschedule_made_at = case when s.reschedule_made_at > :now then :now else s.reschedule_made_at end,
-       last_end_at = case when s.last_end_at > :now then :now else s.last_end_at end,
-       last_failure_at = case when s.last_failure_at > :now then :now else s.last_failure_at end
+       reschedule_made_at = case when s.reschedule_made_at > :now then :now else s.reschedule_made_at end
  where s.job_key = :job_key;
 
 -- use_key --
@@ -249,14 +268,16 @@ select t.text from unnest({list texts}::text[]) t(text) order by t.text on confl
 -- add_needs_of_active --
 -- So are those of a job's active occurrences, which may wait in a queue of their own.
 insert into {schema}.needs (text)
-select distinct o.needs from {schema}.occurrence o where o.job_key = :job_key and o.status < {first_ended}
+select distinct o.needs
+  from {schema}.occurrence o
+ where o.handle = any(array(select a.handle from {schema}.active a where a.job_key = :job_key))
  order by o.needs
 on conflict do nothing;
 
 -- edit_state --
 -- Makes a version the newest one and older snapshots stale. Facts that wake the job get its needs.
 with relabeled as (
-    update {schema}.wake set needs = :needs where job_key = :job_key and wakes and needs is distinct from :needs
+    update {schema}.wake set needs = :needs where job_key = :job_key and needs <> :needs
 )
 update {schema}.job_state
    set version = :version, oldest_version = :oldest_version, revision = revision + 1, retire_at = null,
@@ -274,7 +295,8 @@ update {schema}.occurrence o
                                 else :execution_timeout::bigint end
  where o.handle = any(array(
        select a.handle from {schema}.occurrence a
-        where a.job_key = :job_key and a.status < {running}
+        where a.handle = any(array(select n.handle from {schema}.active n where n.job_key = :job_key))
+          and a.status < {running}
           and not exists (select from {schema}.task_run r where r.handle = a.handle offset 0)
         order by a.handle
           for no key update));
@@ -282,7 +304,7 @@ update {schema}.occurrence o
 -- retire_job --
 -- From this moment on a plan cancels what no node has claimed; older snapshots are stale.
 with relabeled as (
-    update {schema}.wake set needs = :needs where job_key = :job_key and wakes and needs is distinct from :needs
+    update {schema}.wake set needs = :needs where job_key = :job_key and needs <> :needs
 )
 update {schema}.job_state set retire_at = :retire_at, needs = :needs, revision = revision + 1 where job_key = :job_key;
 
@@ -307,84 +329,123 @@ update {schema}.job_state set undefined_since = :now
 -- A retry that was parked while the clock was ahead waits as long as it was to wait, from now on. Reads all that are
 -- parked: asked at a start, and when the clock was set back.
 update {schema}.occurrence set ready_at = :now::timestamptz + (ready_at - updated_at), updated_at = :now
- where is_early and (status = {pending} or (status = {awaiting_retry} and owner is null)) and status = {awaiting_retry}
-   and updated_at > :step_at;
+ where handle = any(array(select c.handle from {schema}.claimable c where c.is_early))
+   and is_early and status = {awaiting_retry} and owner is null and updated_at > :step_at;
 
 -- bring_runs_back --
 -- The same for their runs; comes before it.
 update {schema}.task_run r set resume_at = :now::timestamptz + (r.resume_at - o.updated_at)
   from {schema}.occurrence o
- where o.is_early and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null))
-   and o.status = {awaiting_retry} and o.updated_at > :step_at and r.handle = o.handle and r.resume_at is not null;
+ where o.handle = any(array(select c.handle from {schema}.claimable c where c.is_early))
+   and o.is_early and o.status = {awaiting_retry} and o.owner is null and o.updated_at > :step_at
+   and r.handle = o.handle and r.resume_at is not null;
 
 -- bring_waiting_back --
 -- What was planned while the clock was ahead and waits for a claim or for its turn is ready now. Reads all that are
 -- active: asked at a start, and when the clock was set back.
 update {schema}.occurrence set ready_at = :now, is_early = case when is_early then false else is_early end
- where status < {first_ended} and status in ({pending}, {queued}) and created_at > :step_at and ready_at > :now;
+ where handle = any(array(select a.handle from {schema}.active a))
+   and status in ({pending}, {queued}) and created_at > :step_at and ready_at > :now;
 
 -- was_ahead --
 -- Returns whether anything was written while the clock was ahead.
 select exists (select from {schema}.node where beat_at > :step_at)
     or exists (select from {schema}.job_state where watermark > :step_at)
-    or exists (select from {schema}.wake where wakes and wake_at > :step_at) as was_ahead;
+    or exists (select from {schema}.wake where wake_at > :step_at) as was_ahead;
 
 -- wake_jobs_ahead --
 -- Makes every job worth a look now that would be only later, by its newest wake or else by its last plan.
-with brought_back as (update {schema}.wake set wake_at = :now where wakes and wake_at > :now)
+with brought_back as (update {schema}.wake set wake_at = :now where wake_at > :now)
 insert into {schema}.wake (job_key, wake_at, needs)
 select s.job_key, :now, s.needs
   from {schema}.job_state s
- where coalesce((select w.wake_at from {schema}.wake w where w.job_key = s.job_key and w.wakes
+ where coalesce((select w.wake_at from {schema}.wake w where w.job_key = s.job_key
                   order by w.wake_key desc limit 1), s.wake_at) > :now;
 
 -- ------------------------------------------------------------------------------------------------- the history
 
 -- history_page --
--- Returns the handles of a page of occurrences of all jobs, newest first, after the place where the last page ended:
--- ended ones by an index in this order, and active ones, of which there are few beside them.
+-- Returns the handles of a page of occurrences of all jobs, newest first, after the place where the last page ended.
 select o.handle
-  from ((select o.handle, o.scheduled_for, o.id from {schema}.occurrence o
-         where o.status >= {first_ended}
-           and (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
-           and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
-           and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
-           and (cardinality({list statuses}::smallint[]) = 0 or o.status = any({list statuses}::smallint[]))
-           and (:cause::smallint is null or o.cause = :cause)
-         order by o.scheduled_for desc, o.id desc limit :limit)
-        union all
-        (select o.handle, o.scheduled_for, o.id from {schema}.occurrence o
-         where o.status < {first_ended}
-           and (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
-           and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
-           and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
-           and (cardinality({list statuses}::smallint[]) = 0 or o.status = any({list statuses}::smallint[]))
-           and (:cause::smallint is null or o.cause = :cause)
-         order by o.scheduled_for desc, o.id desc limit :limit)) o
+  from {schema}.occurrence o
+ where (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
+   and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
+   and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
+   and (cardinality({list statuses}::smallint[]) = 0 or o.status = any({list statuses}::smallint[]))
+   and (:cause::smallint is null or o.cause = :cause)
  order by o.scheduled_for desc, o.id desc
  limit :limit;
 
 -- history_page_of --
 -- Returns the same of one job.
 select o.handle
-  from ((select o.handle, o.scheduled_for, o.id from {schema}.occurrence o
-         where o.status >= {first_ended}
-           and o.job_key = (select k.job_key from {schema}.job k where k.id = :job_id)
-           and (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
-           and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
-           and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
-           and (cardinality({list statuses}::smallint[]) = 0 or o.status = any({list statuses}::smallint[]))
-           and (:cause::smallint is null or o.cause = :cause)
-         order by o.scheduled_for desc, o.id desc limit :limit)
-        union all
-        (select o.handle, o.scheduled_for, o.id from {schema}.occurrence o
-         where o.status < {first_ended}
-           and o.job_key = (select k.job_key from {schema}.job k where k.id = :job_id)
-           and (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
-           and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
-           and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
-           and (cardinality({list statuses}::smallint[]) = 0 or o.status = any({list statuses}::smallint[]))
-           and (:cause::smallint is null or o.cause = :cause)
-         order by o.scheduled_for desc, o.id desc limit :limit)) o
+  from {schema}.occurrence o
+ where o.job_key = (select k.job_key from {schema}.job k where k.id = :job_id)
+   and (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
+   and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
+   and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
+   and (cardinality({list statuses}::smallint[]) = 0 or o.status = any({list statuses}::smallint[]))
+   and (:cause::smallint is null or o.cause = :cause)
  order by o.scheduled_for desc, o.id desc
  limit :limit;
+
+-- ------------------------------------------------------------------------------------- what was fired without the store
+
+-- record_occurrence --
+-- Writes down what was created without this store, as it stands now, and returns its handle; not if it is here already,
+-- unless it was begun there and by no node here.
+with before as materialized (
+    select o as was from {schema}.occurrence o where o.id = :occurrence_id for no key update
+), told as (
+insert into {schema}.occurrence (id, job_key, version, scheduled_for, status, cause, late, covers_after, covers_through,
+                                 line_at, ready_at, started_at, ended_at, error, overrides, payload, reason, priority,
+                                 needs, created_at, updated_at, owner, fence, step_number, claimed_at, lost,
+                                 superseded_by_next, execution_timeout, claim_token, node, is_early, has_rows)
+values (:occurrence_id, :job_key, :version, :scheduled_for, :status, :cause, :late, :covers_after, :covers_through,
+        :line_at, :ready_at, :started_at, :ended_at, :error, :overrides, :payload, :reason, :priority, :needs, :now, :now,
+        :owner, :fence, :step_number, :claimed_at, :lost, :superseded_by_next, :execution_timeout, :claim_token, :node,
+        :is_early, true)
+on conflict (id) do update
+   set version = excluded.version, status = excluded.status, late = excluded.late, covers_after = excluded.covers_after,
+       covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
+       started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error,
+       overrides = excluded.overrides, payload = excluded.payload, reason = excluded.reason,
+       priority = excluded.priority, needs = excluded.needs, created_at = excluded.created_at,
+       updated_at = excluded.updated_at, owner = excluded.owner, fence = excluded.fence,
+       step_number = excluded.step_number, claimed_at = excluded.claimed_at, lost = excluded.lost,
+       superseded_by_next = excluded.superseded_by_next, execution_timeout = excluded.execution_timeout,
+       claim_token = excluded.claim_token, node = excluded.node, is_early = excluded.is_early, has_rows = true
+ where occurrence.started_at is null and occurrence.status in ({pending}, {queued}) and excluded.fence > 0
+returning handle, job_key, status, owner, id, line_at, ready_at, priority, is_early, needs
+), actives as (
+    insert into {schema}.active (job_key, handle)
+    select job_key, handle from told where status < {first_ended} and not exists (select from before)
+), claimables as (
+    insert into {schema}.claimable (handle, id, line_at, ready_at, priority, is_early, needs)
+    select handle, id, line_at, ready_at, priority, is_early, needs from told
+     where (status = {pending} or (status = {awaiting_retry} and owner is null)) and not exists (select from before)
+)
+select told.handle, (select {schema}.unlist(before.was) from before where told.status = {running}) as unlisted from told;
+
+-- record_ends --
+-- Lets the job be decided through this moment, and notes its last end and its last failure, if there are any. Older
+-- snapshots are stale.
+with decided as (
+    update {schema}.job_state set watermark = :watermark, revision = revision + 1 where job_key = :job_key
+)
+insert into {schema}.job_tally as t (job_key, last_end, run_count, last_error, last_failure_at)
+values (:job_key,
+        case when :end_at::timestamptz is not null
+             then row(:end_for, :end_started_at, :end_at, :end_occurrence_id)::{schema}.ended end,
+        :runs, :error, :failed_at)
+on conflict (job_key) do update
+   set last_end = coalesce(excluded.last_end, t.last_end), run_count = t.run_count + excluded.run_count,
+       last_error = coalesce(excluded.last_error, t.last_error),
+       last_failure_at = greatest(t.last_failure_at, excluded.last_failure_at);
+
+-- record_success --
+-- Notes the last success of a job; the one that was the last stays known, unless it is the same.
+update {schema}.job_tally
+   set last_success = row(:scheduled_for, :started_at, :ended_at, :occurrence_id)::{schema}.ended,
+       other_success = last_success
+ where job_key = :job_key and (last_success).id is distinct from :occurrence_id::uuid;

@@ -6,7 +6,7 @@ v.job_key, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.oldest_version, 
        v.reschedule_made_at, v.reschedule_for, v.reschedule_by, v.last_end_scheduled_for, v.last_end_started_at, v.last_end_at,
        v.last_end_id, v.last_success_scheduled_for, v.last_success_started_at, v.last_success_at, v.last_success_id,
        v.other_success_scheduled_for, v.other_success_started_at, v.other_success_at, v.other_success_id, v.narrowed_at,
-       exists (select from everytick.occurrence o where o.job_key = v.job_key and o.status < {first_ended} offset 0) as is_active,
+       exists (select from everytick.active o where o.job_key = v.job_key offset 0) as is_active,
        exists (select from everytick.pause f where f.job_key = v.job_key offset 0) as has_pauses,
        exists (select from everytick.adjustment f where f.job_key = v.job_key offset 0) as has_adjustments,
 
@@ -22,25 +22,30 @@ oldest_version = case when s.oldest_version = s.version then s.version else
        reschedule_by = case when p.rescheduled then null else s.reschedule_by end,
        parked_reason = null
 
--- noted_ends --
--- The last end and the last two successes that a plan `p` found, for its job `s`.
-last_end_scheduled_for = case when p.last_end_at is null then s.last_end_scheduled_for else p.last_end_scheduled_for end,
-       last_end_started_at = case when p.last_end_at is null then s.last_end_started_at else p.last_end_started_at end,
-       last_end_at = coalesce(p.last_end_at, s.last_end_at),
-       last_end_id = coalesce(p.last_end_id, s.last_end_id),
-       last_success_scheduled_for =
-           case when p.last_success_at is null then s.last_success_scheduled_for else p.last_success_scheduled_for end,
-       last_success_started_at = case when p.last_success_at is null then s.last_success_started_at else p.last_success_started_at end,
-       last_success_at = coalesce(p.last_success_at, s.last_success_at),
-       last_success_id = coalesce(p.last_success_id, s.last_success_id),
-       other_success_scheduled_for = case when p.last_success_at is null then s.other_success_scheduled_for
-                                  else coalesce(p.other_success_scheduled_for, s.last_success_scheduled_for) end,
-       other_success_started_at = case when p.last_success_at is null then s.other_success_started_at
-                               when p.other_success_at is null then s.last_success_started_at else p.other_success_started_at end,
-       other_success_at = case when p.last_success_at is null then s.other_success_at else coalesce(p.other_success_at, s.last_success_at) end,
-       other_success_id = case when p.last_success_at is null then s.other_success_id else coalesce(p.other_success_id, s.last_success_id) end,
-       run_count = s.run_count + coalesce(p.runs, 0), last_error = coalesce(p.error, s.last_error),
-       last_failure_at = greatest(s.last_failure_at, p.failed_at)
+-- ends_of_told --
+-- What the ends and failures of `told` mean for each job; `place` is their order.
+ends as (
+    select e.job_key, count(*) filter (where e.is_end and e.started_at is not null) as runs,
+           max(e.failed_at) as failed_at, (array_agg(e.error) filter (where e.error is not null))[1] as error,
+           (array_agg(e.ended) filter (where e.is_end))[1] as last_end,
+           (array_agg(e.ended) filter (where e.is_success))[1] as last_success,
+           (array_agg(e.ended) filter (where e.is_success))[2] as other_success
+      from (select n.*, row(n.scheduled_for, n.started_at, n.ended_at, n.id)::everytick.ended as ended
+              from told n order by n.job_key, n.place desc) e
+     group by e.job_key)
+
+-- tallied --
+-- Notes `ends`, one row for each job. It finds each tally by its key, and locks by rising key.
+tallied as (
+    insert into everytick.job_tally as t (job_key, run_count, last_failure_at, last_error, last_end, last_success, other_success)
+    select job_key, runs, failed_at, error, last_end, last_success, other_success from ends order by job_key
+    on conflict (job_key) do update
+       set run_count = t.run_count + excluded.run_count,
+           last_failure_at = greatest(t.last_failure_at, excluded.last_failure_at),
+           last_error = coalesce(excluded.last_error, t.last_error), last_end = coalesce(excluded.last_end, t.last_end),
+           last_success = coalesce(excluded.last_success, t.last_success),
+           other_success = case when excluded.last_success is distinct from null
+                                then coalesce(excluded.other_success, t.last_success) else t.other_success end)
 
 -- disabled --
 -- Whether the job of an occurrence `o` is disabled: then nobody goes on with what is nobody's.

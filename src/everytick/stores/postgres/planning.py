@@ -28,7 +28,7 @@ from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.due import IN_THE_WAY, Due, OwnBatch, Secrets
 from everytick.stores.postgres.queries import in_schema, migrations
 from everytick.stores.postgres.rows import Row, text
-from everytick.stores.postgres.settling import Ends, Held, Settling, created_row, keeping, settled_row
+from everytick.stores.postgres.settling import Held, Settling, created_row, keeping, settled_row
 from everytick.stores.queries import tables_of
 
 _NOBODY = -1
@@ -179,7 +179,7 @@ class Planning(Due, Settling):
             if found is not None:
                 seen = snapshots[plan.job_id]
                 _require_progress(plan, seen)
-                held.append(Held(job, found[0], found[1], plan, seen, Ends(), told is None or job in told))
+                held.append(Held(job, found[0], found[1], plan, seen, told is None or job in told))
         if held:
             await self._write(db, held)
             settled = lean_columns(map(settled_row, held))

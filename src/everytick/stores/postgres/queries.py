@@ -69,7 +69,7 @@ class Queries:
     claims_of: str
     stand_within: str
     identity: str
-    note_end: str
+    wake_job: str
     ask: str
     hold_key: str
     wait_for_key: str

@@ -1,7 +1,8 @@
 -- The statements of the PostgreSQL store. Each has a name and says what it guarantees.
 --
--- Locks are taken in one order everywhere: job, job_state, occurrence, each by rising key, so that no two
--- statements wait for each other. The time is everytick_now(), read once per statement.
+-- Locks are taken in one order everywhere: job, job_state, occurrence, job_tally, each by rising key, so that no two
+-- statements wait for each other. A row of `claimable` or `active` is written under the lock of its occurrence. The
+-- time is everytick_now(), read once per statement.
 --
 -- What comes in batches is found by key one by one, whatever the server believes about its tables: in a lateral part
 -- that ends in `offset 0` or takes a lock, or by an array of the keys beside the join that brings the values.
@@ -32,13 +33,12 @@ select moment.now,
           from unnest($1::text[]) n(needs)
          cross join lateral (select s.wake_at from everytick.job_state s
                               where s.needs = n.needs and s.wake_at > moment.now
-                                and not exists (select from everytick.wake w where w.job_key = s.job_key and w.wakes offset 0)
+                                and not exists (select from everytick.wake w where w.job_key = s.job_key offset 0)
                               order by s.wake_at limit 1) s) as wake_at,
        (select min(r.ready_at)
           from unnest($1::text[]) n(needs)
-         cross join lateral (select e.ready_at from everytick.occurrence e
-                              where e.is_early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
-                                and e.needs = n.needs and e.ready_at > moment.now
+         cross join lateral (select e.ready_at from everytick.claimable e
+                              where e.is_early and e.needs = n.needs and e.ready_at > moment.now
                               order by e.ready_at limit 1) r) as ready_at,
        case when (select count(*) from everytick.needs) <> $2 then array(select text from everytick.needs) end as needs
   from moment;
@@ -51,7 +51,7 @@ insert into everytick.needs (text) select t.text from unnest($1::text[]) t(text)
 -- Gives facts the needs that their job has now; one that was written beside an edit may have the needs of before.
 update everytick.wake w set needs = s.needs
   from everytick.job_state s
- where s.job_key = w.job_key and w.wakes and w.needs is distinct from s.needs;
+ where s.job_key = w.job_key and w.needs <> s.needs;
 
 -- ------------------------------------------------------------------------------------- the planner
 
@@ -61,7 +61,7 @@ update everytick.wake w set needs = s.needs
 -- It looks at the longest-waiting $3 and says, with the store's time, how many it has seen where it did not get enough of them:
 -- then others hold most of them, and one has to ask for more. It begins behind ($4, $5), where the batch before has ended: what was
 -- planned since is still in the index, for as long as somebody may see it there.
--- Jobs that facts make due come from the oldest thousand facts, or $3. A job is `told` of which any facts are waiting.
+-- Jobs that facts make due come from the oldest thousand facts, or $3. A job is `told` of which facts are waiting.
 -- Of the jobs $6 and $8 nothing is seen: this node cannot read or run them, and others may. Others than those of the
 -- needs $7 are not looked at.
 with moment as materialized (
@@ -69,20 +69,20 @@ with moment as materialized (
 ), strange as materialized (
     select $6::int[] || array(select j.job_key from everytick.job j where j.id = any($8::text[])) as jobs
 ), seen as materialized (
-    select s.job_key, s.told
+    select s.job_key
       from unnest($7::text[]) n(needs)
      cross join lateral (
-           select s.job_key, f.wakes is not null as told, s.wake_at, s.id
+           select s.job_key, s.wake_at, s.id
              from everytick.job_state s
-            cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job_key = s.job_key) f
-            where s.needs = n.needs and s.wake_at <= (select until from moment) and (s.wake_at, s.id) > ($4, $5) and f.wakes is not true
+            where s.needs = n.needs and s.wake_at <= (select until from moment) and (s.wake_at, s.id) > ($4, $5)
+              and not exists (select from everytick.wake w where w.job_key = s.job_key offset 0)
               and s.job_key <> all((select jobs from strange)::int[])
             order by s.wake_at, s.id
             limit $3) s
      order by s.wake_at, s.id
      limit $3
 ), ripe as materialized (
-    select s.job_key, s.told
+    select s.job_key
       from seen s
      cross join lateral (select from everytick.job j where j.job_key = s.job_key for no key update skip locked) j
      limit $2
@@ -92,7 +92,7 @@ with moment as materialized (
               from (select w.job_key, max(w.wake_at) as wake_at
                       from unnest($7::text[]) n(needs)
                      cross join lateral (select w.job_key, w.wake_at from everytick.wake w
-                                          where w.wakes and w.needs = n.needs and w.wake_at <= (select until from moment)
+                                          where w.needs = n.needs and w.wake_at <= (select until from moment)
                                             and w.job_key <> all((select jobs from strange)::int[])
                                           order by w.wake_at limit greatest($3, 1000)) w
                      group by w.job_key) w
@@ -101,7 +101,7 @@ with moment as materialized (
      cross join lateral (select from everytick.job j where j.job_key = w.job_key for no key update skip locked) j
      limit $2
 )
-select job_key, told, null::timestamptz from ripe
+select job_key, false as told, null::timestamptz from ripe
 union all
 select job_key, true, null from told
 union all
@@ -129,9 +129,8 @@ select «standing»
                  cross join lateral (
                        select s.job_key, s.wake_at
                          from everytick.job_state s
-                        cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w
-                                             where w.job_key = s.job_key) f
-                        where s.needs = n.needs and s.wake_at <= moment.until and f.wakes is not true
+                        where s.needs = n.needs and s.wake_at <= moment.until
+                          and not exists (select from everytick.wake w where w.job_key = s.job_key offset 0)
                           and s.job_key <> all((select jobs from strange)::int[])
                         order by s.wake_at
                         limit $2 + 1) s
@@ -141,7 +140,7 @@ select «standing»
                (select distinct w.job_key
                   from unnest($4::text[]) n(needs)
                  cross join lateral (select w.job_key from everytick.wake w
-                                      where w.wakes and w.needs = n.needs and w.wake_at <= moment.until
+                                      where w.needs = n.needs and w.wake_at <= moment.until
                                         and w.job_key <> all((select jobs from strange)::int[])
                                       order by w.wake_at limit 1000) w
                  limit $2 + 1)) a(due)
@@ -166,7 +165,12 @@ select s.job_key
 select «standing»
        exists (select from everytick.request f where f.job_key = v.job_key offset 0) as has_requests
   from unnest($1::int[]) a(job_key)
- cross join lateral (select * from everytick.job_state s where s.job_key = a.job_key and s.wake_at <= $2 offset 0) v;
+ cross join lateral (select s.*, e.last_end_scheduled_for, e.last_end_started_at, e.last_end_at, e.last_end_id,
+                            e.last_success_scheduled_for, e.last_success_started_at, e.last_success_at, e.last_success_id,
+                            e.other_success_scheduled_for, e.other_success_started_at, e.other_success_at, e.other_success_id
+                       from everytick.job_state s
+                       left join lateral (select * from everytick.job_ends e where e.job_key = s.job_key offset 0) e on true
+                      where s.job_key = a.job_key and s.wake_at <= $2 offset 0) v;
 
 -- standing_of_told --
 -- Returns where these jobs stand, facts that no plan has seen included, if their time has come.
@@ -210,8 +214,9 @@ select *
                             where p.job_key = any(array(select unnest($1::int[])))
                               and (p.until_at is null or everytick.everytick_now() < p.until_at)))) as shown
                   from unnest($1::int[]) a(job_key)
+                 cross join lateral (select n.handle from everytick.active n where n.job_key = a.job_key offset 0) n
                  cross join lateral (select * from everytick.occurrence o
-                                      where o.job_key = a.job_key and o.status < {first_ended} offset 0) o) s
+                                      where o.handle = n.handle and o.status < {first_ended} offset 0) o) s
         window place as (partition by s.job_key, s.waits, s.shown order by s.line_at, s.id)) a
  where case when a.shown then a.place <= 100
                               or (a.waits and (a.place = a.alike or (a.cause = {cause.schedule} and a.newest = 1)))
@@ -262,12 +267,13 @@ select p.job_key, s.woken, moment.now
                         for no key update) s;
 
 -- fold_wakes --
--- Takes the facts away that the plan answers, and returns them in order; later ones cause a new look.
-with gone as (delete from everytick.wake where job_key = any($1::int[]) returning *)
-select * from gone order by job_key, wake_key;
+-- Takes the facts away that the plan answers, and returns how many there were of each job; later ones cause a new look.
+with gone as (delete from everytick.wake where job_key = any($1::int[]) returning job_key)
+select job_key, count(*)::int as facts from gone group by job_key;
 
 -- create_occurrences --
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
+with made as (
 insert into everytick.occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                   covers_after, covers_through, needs, reason, overrides, payload, replay_of,
                                   awaited, execution_timeout, created_at, updated_at, ended_at, is_early)
@@ -289,7 +295,13 @@ select c.*, $1::timestamptz, $1, case when c.status >= {first_ended} then $1 end
                       $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bool[], $20::bigint[])
                c(id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
                  covers_through, needs, reason, overrides, payload, replay_of, awaited, execution_timeout)) c
-on conflict (id) do nothing;
+on conflict (id) do nothing
+returning handle, job_key, status, id, line_at, ready_at, priority, is_early, needs
+), actives as (
+    insert into everytick.active (job_key, handle) select job_key, handle from made where status < {first_ended}
+)
+insert into everytick.claimable (handle, id, line_at, ready_at, priority, is_early, needs)
+select handle, id, line_at, ready_at, priority, is_early, needs from made where status = {pending};
 
 -- hold_occurrences --
 -- Locks in order, before a plan changes some of them, these occurrences, the busy ones of these jobs that stood in
@@ -302,15 +314,16 @@ select handle from everytick.occurrence
        union
        select a.handle
          from unnest($2::int[], $3::timestamptz[]) p(job_key, before)
+        cross join lateral (select n.handle from everytick.active n where n.job_key = p.job_key offset 0) n
         cross join lateral (select a.handle from everytick.occurrence a
-                             where a.job_key = p.job_key and a.status < {first_ended} and a.status <> {queued} and a.line_at < p.before
-                            offset 0) a
+                             where a.handle = n.handle and a.status < {first_ended} and a.status <> {queued}
+                               and a.line_at < p.before offset 0) a
        union
        select a.handle
          from unnest($4::int[]) p(job_key)
+        cross join lateral (select n.handle from everytick.active n where n.job_key = p.job_key offset 0) n
         cross join lateral (select a.handle from everytick.occurrence a
-                             where a.job_key = p.job_key and a.status < {first_ended} and not a.awaited
-                            offset 0) a))
+                             where a.handle = n.handle and a.status < {first_ended} and not a.awaited offset 0) a))
  order by handle
    for no key update;
 
@@ -319,8 +332,11 @@ select handle from everytick.occurrence
 -- before stays.
 update everytick.occurrence o set cancel_reason = $3
   from unnest($1::int[], $2::timestamptz[]) p(job_key, before)
- where o.job_key = p.job_key and o.job_key = any(array(select unnest($1::int[]))) and o.status < {first_ended} and o.status <> {queued} and o.cancel_reason is null
-   and o.line_at < p.before;
+ where o.job_key = p.job_key and o.status < {first_ended} and o.status <> {queued} and o.cancel_reason is null
+   and o.line_at < p.before and o.handle = any(array(
+       select n.handle
+         from unnest($1::int[]) u(job_key)
+        cross join lateral (select n.handle from everytick.active n where n.job_key = u.job_key offset 0) n));
 
 -- mark_awaited --
 -- From now on the end of everything that is active of these jobs wakes them; an end under way is waited for.
@@ -328,8 +344,10 @@ update everytick.occurrence o set awaited = true
  where o.handle = any(array(
        select a.handle
          from unnest($1::int[]) p(job_key)
+        cross join lateral (select n.handle from everytick.active n where n.job_key = p.job_key offset 0) n
         cross join lateral (select a.handle from everytick.occurrence a
-                             where a.job_key = p.job_key and a.status < {first_ended} and not a.awaited for no key update) a));
+                             where a.handle = n.handle and a.status < {first_ended} and not a.awaited
+                               for no key update) a));
 
 -- release --
 -- Lets those into a place that still wait in line; what was canceled meanwhile stays so.
@@ -341,18 +359,24 @@ update everytick.occurrence set status = {pending}, is_early = coalesce(ready_at
                              where o.id = i.id and o.status = {queued} for no key update) o));
 
 -- end_unowned --
--- Ends what no node runs and fences out whoever waits with it; what is over or was claimed meanwhile stays.
+-- Ends what no node runs and fences out whoever waits with it; what is over or was claimed meanwhile stays. Their jobs
+-- note the ends in this order.
 with ended as (
     update everytick.occurrence o
        set status = e.status, error = e.error, ended_at = $4, updated_at = $4, owner = null, fence = o.fence + 1
-      from unnest($1::uuid[], $2::smallint[], $3::text[]) e(id, status, error)
+      from unnest($1::uuid[], $2::smallint[], $3::text[]) with ordinality e(id, status, error, place)
      where o.id = e.id and o.handle = any(array(
            select a.handle
              from unnest($1::uuid[]) i(id)
             cross join lateral (select a.handle from everytick.occurrence a
                                  where a.id = i.id and a.status in ({pending}, {queued}, {awaiting_retry}) for no key update) a))
-    returning o.handle, o.job_key, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at, o.step_number, o.needs
-), owed as (
+    returning o.handle, o.job_key, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at, o.step_number, o.needs,
+              e.place
+), told as (
+    select job_key, place, true as is_end, status in ({completed}, {completed_with_errors}) as is_success, scheduled_for,
+           started_at, ended_at, id, null::text as error, null::timestamptz as failed_at
+      from ended
+), «ends_of_told», «tallied», owed as (
     insert into everytick.report (needs, ended_at, handle)
     select e.needs, e.ended_at, e.handle
       from ended e
@@ -431,32 +455,14 @@ delete from everytick.pause a
 -- Moves the watermark on under the lock that hold_plans took; the revision makes every older snapshot stale.
 update everytick.job_state s
    set revision = s.revision + 1, woken = p.woken, watermark = p.watermark, wake_at = p.wake_at,
-       next_run_at = p.next_run_at, plan_token = $22,
-       «moved_on»,
-       «noted_ends»
+       next_run_at = p.next_run_at, plan_token = $7,
+       «moved_on»
   from (select u.job_key, everytick.throughout($2, u.woken) as woken, everytick.throughout($3, u.watermark) as watermark,
                everytick.throughout($4, u.wake_at) as wake_at,
                everytick.throughout($5, u.rescheduled) as rescheduled,
-               everytick.throughout($6, u.last_end_scheduled_for) as last_end_scheduled_for,
-               everytick.throughout($7, u.last_end_started_at) as last_end_started_at,
-               everytick.throughout($8, u.last_end_at) as last_end_at, everytick.throughout($9, u.last_end_id) as last_end_id,
-               everytick.throughout($10, u.last_success_scheduled_for) as last_success_scheduled_for,
-               everytick.throughout($11, u.last_success_started_at) as last_success_started_at,
-               everytick.throughout($12, u.last_success_at) as last_success_at,
-               everytick.throughout($13, u.last_success_id) as last_success_id,
-               everytick.throughout($14, u.other_success_scheduled_for) as other_success_scheduled_for,
-               everytick.throughout($15, u.other_success_started_at) as other_success_started_at,
-               everytick.throughout($16, u.other_success_at) as other_success_at, everytick.throughout($17, u.other_success_id) as other_success_id,
-               everytick.throughout($18, u.next_run_at) as next_run_at,
-               everytick.throughout($19, u.runs) as runs, everytick.throughout($20, u.error) as error,
-               everytick.throughout($21, u.failed_at) as failed_at
-          from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[],
-                      $7::timestamptz[], $8::timestamptz[], $9::uuid[], $10::timestamptz[], $11::timestamptz[],
-                      $12::timestamptz[], $13::uuid[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[],
-                      $17::uuid[], $18::timestamptz[], $19::bigint[], $20::text[], $21::timestamptz[])
-               u(job_key, woken, watermark, wake_at, rescheduled, last_end_scheduled_for, last_end_started_at, last_end_at, last_end_id,
-                 last_success_scheduled_for, last_success_started_at, last_success_at, last_success_id, other_success_scheduled_for,
-                 other_success_started_at, other_success_at, other_success_id, next_run_at, runs, error, failed_at)) p
+               everytick.throughout($6, u.next_run_at) as next_run_at
+          from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[])
+               u(job_key, woken, watermark, wake_at, rescheduled, next_run_at)) p
  where s.job_key = p.job_key and s.job_key = any(array(select unnest($1::int[])));
 
 -- settle_few --
@@ -476,40 +482,19 @@ with moment as materialized (
      cross join lateral (select s.wake_at from everytick.job_state s
                           where s.job_key = p.job_key and s.revision = p.revision
                             for no key update) s
-     cross join lateral (
-           select count(*) filter (where w.wakes) as facts,
-                  (array_agg(w.scheduled_for order by w.wake_key desc) filter (where w.ended_at is not null))[1]
-                      as last_end_scheduled_for,
-                  (array_agg(w.started_at order by w.wake_key desc) filter (where w.ended_at is not null))[1]
-                      as last_end_started_at,
-                  (array_agg(w.ended_at order by w.wake_key desc) filter (where w.ended_at is not null))[1] as last_end_at,
-                  (array_agg(w.id order by w.wake_key desc) filter (where w.ended_at is not null))[1] as last_end_id,
-                  (array_agg(w.scheduled_for order by w.wake_key desc) filter (where w.is_success))[1] as last_success_scheduled_for,
-                  (array_agg(w.started_at order by w.wake_key desc) filter (where w.is_success))[1] as last_success_started_at,
-                  (array_agg(w.ended_at order by w.wake_key desc) filter (where w.is_success))[1] as last_success_at,
-                  (array_agg(w.id order by w.wake_key desc) filter (where w.is_success))[1] as last_success_id,
-                  (array_agg(w.scheduled_for order by w.wake_key desc) filter (where w.is_success))[2] as other_success_scheduled_for,
-                  (array_agg(w.started_at order by w.wake_key desc) filter (where w.is_success))[2] as other_success_started_at,
-                  (array_agg(w.ended_at order by w.wake_key desc) filter (where w.is_success))[2] as other_success_at,
-                  (array_agg(w.id order by w.wake_key desc) filter (where w.is_success))[2] as other_success_id,
-                  count(*) filter (where w.ended_at is not null and w.started_at is not null) as runs,
-                  (array_agg(w.error order by w.wake_key desc) filter (where w.error is not null))[1] as error,
-                  max(w.failed_at) as failed_at
-             from everytick.wake w
-            where w.job_key = p.job_key) f
+     cross join lateral (select count(*) as facts from everytick.wake w where w.job_key = p.job_key) f
 ), line as materialized (
     select $31::text is not null
            and not exists (
                select from unnest($32::text[]) n(needs)
-                cross join lateral (select from everytick.occurrence r
-                                     where not r.is_early and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
-                                       and r.needs = n.needs
+                cross join lateral (select from everytick.claimable r
+                                     where not r.is_early and r.needs = n.needs
                                      order by r.priority desc, r.line_at, r.id limit 1) r)
            and not exists (
                select from unnest($32::text[]) n(needs)
-                cross join lateral (select from everytick.occurrence e
-                                     where e.is_early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
-                                       and e.needs = n.needs and e.ready_at <= (select now from moment)
+                cross join lateral (select from everytick.claimable e
+                                     where e.is_early and e.needs = n.needs
+                                       and e.ready_at <= (select now from moment)
                                      order by e.ready_at limit 1) e) as is_empty
 ), folded as (
     delete from everytick.wake where job_key = any(array(select job_key from held))
@@ -537,7 +522,12 @@ with moment as materialized (
                      wanted)) c
      where c.job_key = any(array(select job_key from held))
     on conflict (id) do nothing
-    returning «claim»
+    returning «claim», o.needs, o.is_early
+), actives as (
+    insert into everytick.active (job_key, handle) select job_key, handle from made where status < {first_ended}
+), claimables as (
+    insert into everytick.claimable (handle, id, line_at, ready_at, priority, is_early, needs)
+    select handle, id, line_at, ready_at, priority, is_early, needs from made where status = {pending}
 ), known as (
     insert into everytick.node as n (id, beat_at, beats)
     select $31, moment.now, 1 from moment where exists (select from made where owner is not null)
@@ -551,7 +541,11 @@ with moment as materialized (
      where o.handle = any(array(
            select a.handle
              from everytick.occurrence a
-            where a.job_key = any($29::int[]) and a.job_key = any(array(select job_key from held))
+            where a.handle = any(array(
+                  select n.handle
+                    from unnest($29::int[]) p(job_key)
+                   cross join lateral (select n.handle from everytick.active n where n.job_key = p.job_key offset 0) n
+                   where p.job_key = any(array(select job_key from held))))
               and a.status < {first_ended} and not a.awaited
             order by a.handle
               for no key update))
@@ -560,8 +554,7 @@ with moment as materialized (
        set revision = s.revision + 1, woken = s.woken + p.facts, watermark = p.watermark,
            wake_at = case when s.woken + p.facts = p.woken then p.wake_at else moment.now end,
            next_run_at = p.next_run_at,
-           «moved_on»,
-           «noted_ends», plan_token = $30
+           «moved_on», plan_token = $30
       from moment, held p
      where s.job_key = p.job_key and s.job_key = any(array(select job_key from held))
     returning s.job_key, s.wake_at is distinct from p.known_wake_at as is_moved
@@ -587,23 +580,18 @@ with moment as materialized (
     select everytick.everytick_now() as now
 ), unripe as materialized (
     select not $5::bool and exists (
-           select from everytick.occurrence e
-            where e.is_early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
-              and e.needs = any($2::text[]) and e.ready_at <= (select now from moment)) as found
-), taken as (
-    update everytick.occurrence o
-       set found = o.status, status = {running}, owner = $1, node = $1, fence = o.fence + 1, claim_token = $6,
-           started_at = coalesce(o.started_at, moment.now), claimed_at = moment.now, updated_at = moment.now
-      from moment
-     where o.handle = any(array(
-           select r.handle
-             from unnest($2::text[]) n(needs)
+           select from everytick.claimable e
+            where e.is_early and e.needs = any($2::text[]) and e.ready_at <= (select now from moment)) as found
+), picked as materialized (
+    select r.place, r.handle
+      from unnest($2::text[]) n(needs)
+     cross join lateral (
+           select c.ctid as place, c.handle, c.priority, c.line_at, c.id
+             from everytick.claimable c
             cross join lateral (
-                  select r.handle, r.priority, r.line_at, r.id
-                    from everytick.occurrence r
-                   where not (select found from unripe)
+                  select from everytick.occurrence r
+                   where r.handle = c.handle
                      and not r.is_early and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
-                     and r.needs = n.needs
                      and r.job_key <> all(array(select j.job_key from everytick.job j where j.id = any($4::text[])))
                      and (r.status = {pending} or not exists (
                           select from everytick.job_version d
@@ -613,12 +601,22 @@ with moment as materialized (
                      and (not r.superseded_by_next or not (
                           exists (select from everytick.job_state s
                                    where s.job_key = r.job_key and s.wake_at <= (select now from moment) offset 0)
-                          or exists (select from everytick.wake w where w.job_key = r.job_key and w.wakes offset 0)))
-                   order by r.priority desc, r.line_at, r.id
-                   limit $3
+                          or exists (select from everytick.wake w where w.job_key = r.job_key offset 0)))
                      for update skip locked) r
-            order by r.priority desc, r.line_at, r.id
-            limit $3))
+            where not (select found from unripe) and not c.is_early and c.needs = n.needs
+            order by c.priority desc, c.line_at, c.id
+            limit $3
+              for update of c skip locked) r
+     order by r.priority desc, r.line_at, r.id
+     limit $3
+), unlisted as (
+    delete from everytick.claimable where ctid = any(array(select place from picked))
+), taken as (
+    update everytick.occurrence o
+       set found = o.status, status = {running}, owner = $1, node = $1, fence = o.fence + 1, claim_token = $6,
+           started_at = coalesce(o.started_at, moment.now), claimed_at = moment.now, updated_at = moment.now
+      from moment
+     where o.handle = any(array(select handle from picked))
     returning «claim»
 ), known as (
     insert into everytick.node as n (id, beat_at, beats)
@@ -631,16 +629,22 @@ select taken.*, unripe.found from unripe left join taken on true;
 -- Lets early ones whose time has come stand in line, the longest-waiting first; what another holds is passed over.
 with moment as materialized (
     select everytick.everytick_now() as now
+), ripe as materialized (
+    select c.ctid as place, c.handle
+      from everytick.claimable c
+     cross join lateral (select from everytick.occurrence e where e.handle = c.handle for no key update skip locked) e
+     where c.is_early and c.needs = any($1::text[]) and c.ready_at <= (select now from moment)
+     order by c.ready_at
+     limit 5000
+       for update of c skip locked
+), unlisted as (
+    delete from everytick.claimable where ctid = any(array(select place from ripe))
+    returning handle, id, line_at, ready_at, priority, needs
+), listed as (
+    insert into everytick.claimable (handle, id, line_at, ready_at, priority, is_early, needs)
+    select handle, id, line_at, ready_at, priority, false, needs from unlisted
 )
-update everytick.occurrence o set is_early = false
- where o.handle = any(array(
-       select e.handle
-         from everytick.occurrence e
-        where e.is_early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
-          and e.needs = any($1::text[]) and e.ready_at <= (select now from moment)
-        order by e.ready_at
-        limit 5000
-          for no key update skip locked));
+update everytick.occurrence o set is_early = false where o.handle = any(array(select handle from ripe));
 
 -- runs --
 -- Returns where the tasks of these occurrences stand.
@@ -702,9 +706,8 @@ update everytick.occurrence o set status = {queued}
 -- before an attempt began: as one that had started before (4), or never (5). Its node is then that of the last attempt.
 -- The lateral lock and the array of keys find each row by its key whatever the statistics say. A column that is
 -- null throughout may be left out, as unnest fills it up; one that is the same throughout may be sent as one value.
--- An end that is awaited wakes its job, as the row says under its lock; another one only leaves a fact for the next plan,
--- and so does an attempt that failed. The hundredth of a task wakes the job, so that a plan folds them in:
--- retries without an end leave no more than a hundred.
+-- An end that is awaited wakes its job, as the row says under its lock. Every end, and every attempt that failed, is
+-- noted in the tally of its job.
 with sent as (
     select s.handle, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
            everytick.throughout($4, s.move) as move, everytick.throughout($5, s.status) as status,
@@ -740,10 +743,10 @@ with sent as (
              because_of, result, waits,
              attempt, attempt_status, started_at, attempt_ended_at, attempt_error, owed, failure, token)
 ), held as materialized (
-    select s.*, o.awaited, o.node
+    select s.*, o.awaited, o.node, o.job_key
       from sent s
      cross join lateral (
-           select o.awaited, o.node from everytick.occurrence o
+           select o.awaited, o.node, o.job_key from everytick.occurrence o
             where o.handle = s.handle and o.fence = s.fence and o.claim_token = s.token and o.step_number < s.number
               for no key update) o
 ), run as (
@@ -766,13 +769,9 @@ with sent as (
        set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at,
            error = excluded.error
      where a.status < {attempt.first_ended}
-    returning a.handle, a.number, a.status, a.ended_at
-), failed as (
-    select handle, max(ended_at) as at, bool_or(number % 100 = 0) as is_hundredth
-      from try where status in ({attempt.failed}, {attempt.timeout}) group by handle
 ), moved as (
     update everytick.occurrence o
-       set status = h.status, step_number = h.number, lost = coalesce(h.lost, 0),
+       set status = h.status, step_number = h.number, has_rows = true, lost = coalesce(h.lost, 0),
            superseded_by_next = coalesce(h.superseded_by_next, false),
            owner = case when h.move = 0 then o.owner end,
            started_at = case when h.move < 5 then o.started_at end,
@@ -790,16 +789,23 @@ with sent as (
     returning o.handle, o.job_key, h.move, h.owed, h.awaited, h.failure, o.status, o.scheduled_for, o.started_at, o.ended_at,
               o.updated_at, o.id, o.needs
 ), told as (
-    select m.*, f.at as failed_at, (m.awaited and m.move in (2, 3)) or coalesce(f.is_hundredth, false) as wakes
-      from moved m left join failed f on f.handle = m.handle
-     where m.move = 3 or (m.move = 2 and m.awaited) or f.at is not null
-), woken as (
-    insert into everytick.wake (job_key, wake_at, wakes, needs, scheduled_for, started_at, ended_at, is_success, id, error, failed_at)
-    select job_key, updated_at, wakes, case when wakes then «needs_of_job» end, case when move = 3 then scheduled_for end,
-           case when move = 3 then started_at end, case when move = 3 then ended_at end, move = 3 and status in ({completed}, {completed_with_errors}),
-           case when move = 3 then id end, failure, failed_at
-      from told m
-     order by handle
+    select m.job_key, m.handle as place, true as is_end,
+           m.status in ({completed}, {completed_with_errors}) as is_success, m.scheduled_for, m.started_at, m.ended_at, m.id,
+           m.failure as error, null::timestamptz as failed_at
+      from moved m where m.move = 3
+    union all
+    select h.job_key, h.handle, false, false, null, null, null, null, null, h.attempt_ended_at
+      from held h where h.attempt_status in ({attempt.failed}, {attempt.timeout})
+), «ends_of_told», «tallied», woken as (
+    insert into everytick.wake (job_key, wake_at, needs)
+    select m.job_key, m.updated_at, «needs_of_job» from moved m where m.awaited and m.move in (2, 3) order by m.handle
+), inactive as (
+    delete from everytick.active where ctid = any(array(
+           select a.place
+             from moved m
+            cross join lateral (select a.ctid as place from everytick.active a
+                                 where a.job_key = m.job_key and a.handle = m.handle offset 0) a
+            where m.move = 3))
 ), owed as (
     insert into everytick.report (needs, ended_at, handle) select needs, ended_at, handle from moved where owed
 ), bell as (
@@ -831,27 +837,50 @@ with sent as (
      where o.handle = s.handle and o.fence = s.fence and o.claim_token = s.token and o.step_number < s.number
        and o.handle = any($1)
     returning o.handle, o.job_key, s.is_end, s.owed, o.awaited, o.node, o.scheduled_for, o.started_at as begun_at, o.updated_at,
-              o.id, o.needs, s.task, s.started_at, s.ended_at, s.result
+              o.id, o.needs, o.has_rows, s.task, s.started_at, s.ended_at, s.result
 ), run as (
     insert into everytick.task_run (handle, task, status, attempts, retries, last_attempt_status, out_of_time, started_at,
                                     ended_at, result)
     select handle, task, {run.success}, 1, 0, {attempt.success}, false, started_at, ended_at, result from moved
+     where not has_rows
+), try as (
+    insert into everytick.attempt (handle, task, number, status, started_at, ended_at, node)
+    select handle, task, 1, {attempt.success}, started_at, ended_at, node from moved where not has_rows
+), known_run as (
+    insert into everytick.task_run (handle, task, status, attempts, retries, last_attempt_status, out_of_time, started_at,
+                                    ended_at, result)
+    select handle, task, {run.success}, 1, 0, {attempt.success}, false, started_at, ended_at, result from moved
+     where has_rows
     on conflict (handle, task) do update
        set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries, last_attempt_status = excluded.last_attempt_status,
            out_of_time = excluded.out_of_time, resume_at = null, started_at = excluded.started_at,
            attempt_started_at = null, ended_at = excluded.ended_at, error = null, because_of = null,
            result = excluded.result, waits = null
-), try as (
+), known_try as (
     insert into everytick.attempt as a (handle, task, number, status, started_at, ended_at, node)
-    select handle, task, 1, {attempt.success}, started_at, ended_at, node from moved
+    select handle, task, 1, {attempt.success}, started_at, ended_at, node from moved where has_rows
     on conflict (handle, task, number) do update
        set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
      where a.status < {attempt.first_ended}
-), woken as (
-    insert into everytick.wake (job_key, wake_at, wakes, needs, scheduled_for, started_at, ended_at, is_success, id)
-    select job_key, updated_at, awaited, case when awaited then «needs_of_job» end, scheduled_for, begun_at, ended_at, true,
-           id
-      from moved m where is_end order by handle
+), ends as (
+    select job_key, runs, null::timestamptz as failed_at, null::text as error, ended as last_end, ended as last_success,
+           other_success
+      from (select job_key, ended, lead(ended) over newest as other_success, row_number() over newest as nth,
+                   count(*) over (partition by job_key) as runs
+              from (select job_key, handle, row(scheduled_for, begun_at, ended_at, id)::everytick.ended as ended
+                      from moved where is_end) e
+            window newest as (partition by job_key order by handle desc)) e
+     where nth = 1
+), «tallied», woken as (
+    insert into everytick.wake (job_key, wake_at, needs)
+    select job_key, updated_at, «needs_of_job» from moved m where is_end and awaited order by handle
+), inactive as (
+    delete from everytick.active where ctid = any(array(
+           select a.place
+             from moved m
+            cross join lateral (select a.ctid as place from everytick.active a
+                                 where a.job_key = m.job_key and a.handle = m.handle offset 0) a
+            where m.is_end))
 ), owed as (
     insert into everytick.report (needs, ended_at, handle) select needs, ended_at, handle from moved where owed
 ), bell as (
@@ -889,10 +918,10 @@ select everytick.identity() as identity, current_database()::text as database, s
   from (values (1)) one
   left join (everytick.job j join everytick.job_state s on s.job_key = j.job_key) on j.id = $1;
 
--- note_end --
--- Makes a job worth a look now because one of its occurrences ended.
-insert into everytick.wake (job_key, wake_at, needs, scheduled_for, started_at, ended_at, is_success, id)
-select m.job_key, $2, «needs_of_job», $3, $4, $2, false, $5 from (values ($1::int)) m(job_key);
+-- wake_job --
+-- Makes a job worth a look now.
+insert into everytick.wake (job_key, wake_at, needs)
+select m.job_key, $2, «needs_of_job» from (values ($1::int)) m(job_key);
 
 -- ask --
 -- Keeps a request, as of now at the latest, and makes its job worth a look, all in one, and returns a row, where
@@ -978,7 +1007,9 @@ select a.place::int, d.version, d.in_force_after
 -- keep_runs --
 -- Takes the results of these tasks over from one occurrence to another, which will not run them; returns how many.
 with made as (
-    update everytick.occurrence set step_number = 1 where id = $1 and fence = 0 and step_number = 0 returning handle
+    update everytick.occurrence set step_number = 1, has_rows = true
+     where id = $1 and fence = 0 and step_number = 0
+    returning handle
 ), kept as (
     insert into everytick.task_run (handle, task, status, attempts, retries, out_of_time, started_at, ended_at,
                                     result)

@@ -97,9 +97,8 @@ class Running(Base):
             ]
             for row in await db.fetch(self._sql.retired_of, written):
                 canceled = STATUS_CODE[OccurrenceStatus.CANCELED]
-                for over in await self._end_unowned(db, [(row["id"], canceled, Why.REMOVED)], row["now"]):
-                    times = row["now"], over["scheduled_for"], over["started_at"]
-                    await db.execute(self._sql.note_end, row["job_key"], *times, over["id"])
+                if await self._end_unowned(db, [(row["id"], canceled, Why.REMOVED)], row["now"]):
+                    await db.execute(self._sql.wake_job, row["job_key"], row["now"])
             await db.execute(self._sql.hold_given_back, written)
         return answers
 

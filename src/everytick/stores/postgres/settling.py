@@ -14,34 +14,9 @@ from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.door import Connection
-from everytick.stores.postgres.rows import Row
 from everytick.stores.sql.commands import EndUnowned
 from everytick.stores.sql.rows import write_overrides
 from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
-
-_WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
-
-
-_NO_END = (None, None, None, None)
-
-
-@dataclass(slots=True)
-class Ends:
-    """The last end and the last two successes to note for one job: scheduled_for, started_at, ended_at and id."""
-
-    end: tuple[object, ...] = _NO_END
-    success: tuple[object, ...] = _NO_END
-    other: tuple[object, ...] = _NO_END
-    runs: int = 0
-    error: str | None = None
-    failed_at: datetime | None = None
-
-    def note(self, row: Row, well: bool) -> None:
-        """Keep what a row tells of an end."""
-        self.runs += row["started_at"] is not None
-        self.end = row["scheduled_for"], row["started_at"], row["ended_at"], row["id"]
-        if well:
-            self.success, self.other = self.end, self.success
 
 
 @dataclass(slots=True)
@@ -53,7 +28,6 @@ class Held:
     woken: int
     plan: Plan
     snapshot: JobSnapshot
-    ends: Ends
     is_told: bool
 
 
@@ -109,9 +83,8 @@ class Settling(Base):
         """End an occurrence that no node runs, and its runs; its job notes the end and is looked at again."""
         now = await db.fetchval(self._sql.now)
         ending = occurrence_key(ended.occurrence_id), STATUS_CODE[ended.status], rows.text(ended.reason)
-        for over in await self._end_unowned(db, [ending], now):
-            times = now, over["scheduled_for"], over["started_at"]
-            await db.execute(self._sql.note_end, ended.job_key, *times, over["id"])
+        if await self._end_unowned(db, [ending], now):
+            await db.execute(self._sql.wake_job, ended.job_key, now)
 
     async def _write(self, db: Connection, held: Sequence[Held]) -> None:
         await self._fold_wakes(db, held)
@@ -145,29 +118,20 @@ class Settling(Base):
             moved.endings.append((made, STATUS_CODE[OccurrenceStatus.CANCELED], NOTHING_TO_KEEP))
 
     async def _fold_wakes(self, db: Connection, held: Sequence[Held]) -> None:
-        """Count the facts into `woken` and keep what the endings among them said.
+        """Count the facts into `woken`.
 
         Facts about a job that had none when it was read stay: they make it due again.
         """
         by_key = {each.job: each for each in held if each.is_told}
         for row in await db.fetch(self._sql.fold_wakes, list(by_key)) if by_key else ():
-            each = by_key[row["job_key"]]
-            each.woken += row["wakes"]
-            if row["ended_at"] is not None:
-                each.ends.note(row, row["is_success"])
-                each.ends.error = row["error"] or each.ends.error
-            if row["failed_at"] is not None:
-                each.ends.failed_at = max(each.ends.failed_at or row["failed_at"], row["failed_at"])
+            by_key[row["job_key"]].woken += row["facts"]
 
     async def _move_occurrences(self, db: Connection, held: Sequence[Held], moved: "Moves") -> None:
         now = held[0].now
         if moved.releases:
             await db.execute(self._sql.release, moved.releases, now)
         if moved.endings:
-            by_key = {each.job: each for each in held}
-            ended = {str(row["id"]): row for row in await self._end_unowned(db, moved.endings, now)}
-            for row in [ended[end[0]] for end in moved.endings if end[0] in ended]:
-                by_key[row["job_key"]].ends.note(row, row["status"] in _WELL)
+            await self._end_unowned(db, moved.endings, now)
         for why, asked in moved.cancels.items():
             await db.execute(self._sql.ask_to_stop, asked, why, False)
 
@@ -253,11 +217,5 @@ def settled_row(held: Held) -> tuple[object, ...]:
         plan.watermark,
         wake_at,
         plan.rescheduled,
-        *held.ends.end,
-        *held.ends.success,
-        *held.ends.other,
         plan.next_run,
-        held.ends.runs or None,
-        held.ends.error,
-        held.ends.failed_at,
     )

@@ -1,9 +1,9 @@
 """The store in PostgreSQL, whole: its hot verbs stand in planning and running, the others in `stores/sql`.
 
-An ending appends a fact to `wake` and takes no lock on its job: endings come thousands a
-second, a job's row would be hot, and a plan that holds jobs and changes occurrences would
-wait for a step that holds occurrences and changes jobs. A plan's commit counts the facts
-it finds into `woken` and takes them away.
+An end takes no lock on its job: a plan that holds jobs and changes occurrences would wait for
+a step that holds occurrences and changes jobs. It writes the job's tally, and appends a fact
+to `wake` where the job awaits it. A plan's commit counts the facts it finds into `woken` and
+takes them away.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -251,3 +251,51 @@ select handle from occurrence
    and scheduled_for <= coalesce(:end_through, 9223372036854775807)
    and ({list statuses} = '[]' or status {in statuses}) and (:cause is null or cause = :cause)
  order by scheduled_for desc, id desc limit :limit;
+
+-- ------------------------------------------------------------------------------------- what was fired without the store
+
+-- record_occurrence --
+-- Writes down what was created without this store, as it stands now, and returns its handle; not if it is here already,
+-- unless it was begun there and by no node here.
+insert into {schema}.occurrence (id, job_key, version, scheduled_for, status, cause, late, covers_after, covers_through,
+                                 line_at, ready_at, started_at, ended_at, error, overrides, payload, reason, priority,
+                                 needs, created_at, updated_at, owner, fence, step_number, claimed_at, lost,
+                                 superseded_by_next, execution_timeout, claim_token, node, is_early)
+values (:occurrence_id, :job_key, :version, :scheduled_for, :status, :cause, :late, :covers_after, :covers_through,
+        :line_at, :ready_at, :started_at, :ended_at, :error, :overrides, :payload, :reason, :priority, :needs, :now, :now,
+        :owner, :fence, :step_number, :claimed_at, :lost, :superseded_by_next, :execution_timeout, :claim_token, :node,
+        :is_early)
+on conflict (id) do update
+   set version = excluded.version, status = excluded.status, late = excluded.late, covers_after = excluded.covers_after,
+       covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
+       started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error,
+       overrides = excluded.overrides, payload = excluded.payload, reason = excluded.reason,
+       priority = excluded.priority, needs = excluded.needs, created_at = excluded.created_at,
+       updated_at = excluded.updated_at, owner = excluded.owner, fence = excluded.fence,
+       step_number = excluded.step_number, claimed_at = excluded.claimed_at, lost = excluded.lost,
+       superseded_by_next = excluded.superseded_by_next, execution_timeout = excluded.execution_timeout,
+       claim_token = excluded.claim_token, node = excluded.node, is_early = excluded.is_early
+ where occurrence.started_at is null and occurrence.status in ({pending}, {queued}) and excluded.fence > 0
+returning handle;
+
+-- record_ends --
+-- Lets the job be decided through this moment, and notes its last end and its last failure, if there are any. Older
+-- snapshots are stale.
+update {schema}.job_state
+   set watermark = :watermark, revision = revision + 1,
+       last_end_at = coalesce(:end_at, last_end_at), last_end_id = coalesce(:end_occurrence_id, last_end_id),
+       last_end_scheduled_for = coalesce(:end_for, last_end_scheduled_for),
+       last_end_started_at = case when :end_at is null then last_end_started_at else :end_started_at end,
+       run_count = run_count + :runs, last_error = coalesce(:error, last_error),
+       last_failure_at = case when last_failure_at >= :failed_at then last_failure_at
+                              else coalesce(:failed_at, last_failure_at) end
+ where job_key = :job_key;
+
+-- record_success --
+-- Notes the last success of a job; the one that was the last stays known, unless it is the same.
+update {schema}.job_state
+   set last_success_scheduled_for = :scheduled_for, last_success_started_at = :started_at, last_success_at = :ended_at,
+       last_success_id = :occurrence_id, other_success_scheduled_for = last_success_scheduled_for,
+       other_success_started_at = last_success_started_at, other_success_at = last_success_at,
+       other_success_id = last_success_id
+ where job_key = :job_key and (last_success_id is null or last_success_id <> :occurrence_id);

@@ -104,9 +104,6 @@ create table everytick.job_state (
     watermark                   timestamptz not null,
     wake_at                     timestamptz,
     next_run_at                 timestamptz,
-    run_count                   bigint not null default 0,
-    last_error                  text,
-    last_failure_at             timestamptz,
     removed_at                  timestamptz,
     removed_by                  text not null default '',
     retire_at                   timestamptz,
@@ -114,18 +111,6 @@ create table everytick.job_state (
     reschedule_made_at          timestamptz,
     reschedule_for              timestamptz,
     reschedule_by               text,
-    last_end_scheduled_for      timestamptz,
-    last_end_started_at         timestamptz,
-    last_end_at                 timestamptz,
-    last_end_id                 uuid,
-    last_success_scheduled_for  timestamptz,
-    last_success_started_at     timestamptz,
-    last_success_at             timestamptz,
-    last_success_id             uuid,
-    other_success_scheduled_for timestamptz,
-    other_success_started_at    timestamptz,
-    other_success_at            timestamptz,
-    other_success_id            uuid,
     narrowed_at                 timestamptz,
     keep_success                bigint,
     keep_failure                bigint,
@@ -141,28 +126,34 @@ create index job_state_due on everytick.job_state (needs, wake_at, id) where wak
 -- Jobs that a start of their owner has left out: hardly ever any.
 create index job_state_undefined on everytick.job_state (job_key) where undefined_since is not null;
 
--- What makes a job worth another look: appended by endings and by people, so that an ending takes no lock
--- on its job; a plan folds what it finds here into job_state. An ending says whose it was, and failed_at when an attempt
--- failed, at an end or before a retry. An ending that nobody waits for
--- wakes nobody and is here for the next plan. Those that wake have the needs of their job, so that what nobody can plan
--- now is not in the way of other jobs.
+-- An end as its job remembers it.
+create type everytick.ended as (scheduled_for timestamptz, started_at timestamptz, ended_at timestamptz, id uuid);
+
+-- What the ends of a job left, once it has had one: a row of its own, so that an end takes no lock on the job and leaves
+-- no fact to fold. It is locked after the occurrences, by rising key, and written in place. It does not refer to the
+-- job: that would lock the job.
+create table everytick.job_tally (
+    job_key         integer primary key,
+    run_count       bigint not null default 0,
+    last_failure_at timestamptz,
+    last_error      text,
+    last_end        everytick.ended,
+    last_success    everytick.ended,
+    other_success   everytick.ended
+) with (fillfactor = 50);
+
+-- What makes a job worth another look: appended by people, and by ends that the job awaits, so that neither takes a lock
+-- on the job; a plan takes away what it has seen. Facts have the needs of their job, so that jobs that no living node can
+-- plan are not in the way of other jobs.
 create table everytick.wake (
-    job_key       integer not null,
-    wake_key      bigint generated always as identity,
-    wake_at       timestamptz not null,
-    wakes         boolean not null default true,
-    needs         text collate "C",
-    scheduled_for timestamptz,
-    started_at    timestamptz,
-    ended_at      timestamptz,
-    is_success    boolean,
-    id            uuid,
-    error         text,
-    failed_at     timestamptz,
+    job_key  integer not null,
+    wake_key bigint generated always as identity,
+    wake_at  timestamptz not null,
+    needs    text collate "C" not null,
     primary key (job_key, wake_key)
 );
 
-create index wake_due on everytick.wake (needs, wake_at) where wakes;
+create index wake_due on everytick.wake (needs, wake_at);
 
 create table everytick.pause (
     job_key    integer not null references everytick.job (job_key),
@@ -250,10 +241,11 @@ create table everytick.span (
 -- from an older one hands out the same keys and fences again. owner is the node that holds an occurrence now, node the
 -- last one that ran it, and found the status that the last claim found.
 -- Status: 0 pending, 1 queued, 2 running, 3 awaiting_retry; from 10 on it is over and never changes again.
--- is_early: its ready_at had not come when it was written. Parked retries and jitter stand apart, in an index
--- of their own, so that a claim does not walk past them; the claim that finds that their time has come ends it.
--- It is null for a retry of a disabled job, which stands in neither index until the job is enabled.
--- There is room for the steps of an occurrence beside it: one that changes nothing an index knows is written in place.
+-- is_early: its ready_at had not come when it was written. Parked retries and jitter stand apart, so that a claim does
+-- not walk past them; the claim that finds that their time has come ends it. It is null for a retry of a disabled job:
+-- no node may claim that one until the job is enabled.
+-- has_rows: a run or an attempt of it may have been written before its task ended. An end without it inserts plainly.
+-- The free half of each page is room for the claim and the end of its rows, which are then written in place.
 create table everytick.occurrence (
     handle             bigint generated always as identity primary key,
     id                 uuid not null unique,
@@ -269,6 +261,7 @@ create table everytick.occurrence (
     late               boolean not null,
     superseded_by_next boolean not null default false,
     awaited            boolean not null default false,
+    has_rows           boolean not null default false,
     is_early           boolean default false,
     found              smallint not null default 0,
     claim_token        bigint not null default 0,
@@ -292,15 +285,84 @@ create table everytick.occurrence (
     replay_of          text,
     execution_timeout  bigint,
     deadline_at        timestamptz generated always as (everytick.deadline(started_at, execution_timeout)) stored
-) with (fillfactor = 70);
+) with (fillfactor = 45);
 
-create index occurrence_ready on everytick.occurrence (needs, priority desc, line_at, id)
-    where not is_early and (status = 0 or (status = 3 and owner is null));
-create index occurrence_early on everytick.occurrence (needs, ready_at)
-    where is_early and (status = 0 or (status = 3 and owner is null));
-create index occurrence_active on everytick.occurrence (job_key, line_at) where status < 10;
-create index occurrence_history on everytick.occurrence (job_key, scheduled_for, id) where status >= 10;
-create index occurrence_newest on everytick.occurrence (scheduled_for, id) where status >= 10;
+-- No index names a column that changes: so a claim and an end are written in place (HOT), beside the row, and touch no
+-- index. Two narrow tables say which occurrences are active and which a node may claim.
+create index occurrence_of_job on everytick.occurrence (job_key, scheduled_for, id);
+create index occurrence_by_time on everytick.occurrence (scheduled_for, id);
+
+-- Occurrences that are not over. Its rows never change: a creation writes one, and the end takes it away.
+create table everytick.active (
+    job_key integer not null,
+    handle  bigint not null,
+    primary key (job_key, handle)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+-- Occurrences that a node may claim, now or once their ready_at has come. A row is written only under the lock of its
+-- occurrence, whose columns decide: a statement that finds an occurrence here looks there whether it still is so.
+-- There is no index by handle: one entry less for every occurrence. A row is found by the columns of its occurrence.
+create table everytick.claimable (
+    handle   bigint not null,
+    id       uuid not null,
+    line_at  timestamptz not null,
+    ready_at timestamptz,
+    priority integer not null,
+    is_early boolean not null,
+    needs    text collate "C" not null
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+create index claimable_ready on everytick.claimable (needs, priority desc, line_at, id) where not is_early;
+create index claimable_early on everytick.claimable (needs, ready_at) where is_early;
+
+-- Takes an occurrence out of `claimable`, as it stood there.
+create function everytick.unlist(old everytick.occurrence) returns void language plpgsql as $$
+begin
+    if old.is_early then
+        delete from everytick.claimable c
+         where c.is_early and c.needs = old.needs and c.ready_at = old.ready_at and c.handle = old.handle;
+    else
+        delete from everytick.claimable c
+         where not c.is_early and c.needs = old.needs and c.priority = old.priority and c.line_at = old.line_at
+           and c.id = old.id;
+    end if;
+end $$;
+
+-- Lists an occurrence anew that has changed. A function and not a part of each statement: a statement that waited for
+-- the lock of an occurrence does not see what the session before it has listed, and this one does.
+create function everytick.list_changed() returns trigger language plpgsql as $$
+begin
+    if (old.status = 0 or (old.status = 3 and old.owner is null)) and old.is_early is not null then
+        perform everytick.unlist(old);
+    end if;
+    if (new.status = 0 or (new.status = 3 and new.owner is null)) and new.is_early is not null then
+        insert into everytick.claimable (handle, id, line_at, ready_at, priority, is_early, needs)
+        values (new.handle, new.id, new.line_at, new.ready_at, new.priority, new.is_early, new.needs);
+    end if;
+    if new.status >= 10 then
+        delete from everytick.active a where a.job_key = new.job_key and a.handle = new.handle;
+    end if;
+    return null;
+end $$;
+
+-- What comes by the thousand does without it and writes the lists itself: claims and `ripen`, and the ends of what runs.
+create trigger changes_are_listed after update on everytick.occurrence for each row
+    when (new.status <> 2 and (old.status <> 2 or new.status < 10)
+          and (new.status <> old.status or new.owner is distinct from old.owner
+               or new.ready_at is distinct from old.ready_at or new.needs <> old.needs or new.priority <> old.priority or new.line_at <> old.line_at
+               or (new.is_early is distinct from old.is_early
+                   and (old.is_early, new.is_early) is distinct from (true, false))))
+    execute function everytick.list_changed();
+
+create function everytick.list_purged() returns trigger language plpgsql as $$
+begin
+    perform everytick.unlist(old);
+    delete from everytick.active a where a.job_key = old.job_key and a.handle = old.handle;
+    return null;
+end $$;
+
+create trigger purged_ones_are_unlisted after delete on everytick.occurrence for each row
+    when (old.status < 10) execute function everytick.list_purged();
 
 -- Who still waits for the report of an ended occurrence. A table of its own: a delivery takes a narrow row away and
 -- leaves the occurrence, with all its indexes, alone.
@@ -366,42 +428,34 @@ create table everytick.name_set (
 
 -- ------------------------------------------------------------------------------------------- people
 
--- A job with the facts that no plan has folded in yet.
+-- What the ends of a job left, in columns.
+create view everytick.job_ends as
+select t.job_key, t.run_count, t.last_error, t.last_failure_at,
+       (t.last_end).scheduled_for as last_end_scheduled_for, (t.last_end).started_at as last_end_started_at,
+       (t.last_end).ended_at as last_end_at, (t.last_end).id as last_end_id,
+       (t.last_success).scheduled_for as last_success_scheduled_for,
+       (t.last_success).started_at as last_success_started_at,
+       (t.last_success).ended_at as last_success_at, (t.last_success).id as last_success_id,
+       (t.other_success).scheduled_for as other_success_scheduled_for,
+       (t.other_success).started_at as other_success_started_at,
+       (t.other_success).ended_at as other_success_at, (t.other_success).id as other_success_id
+  from everytick.job_tally t;
+
+-- A job with the facts that no plan has seen yet.
 create view everytick.job_standing as
 select j.job_key, j.id, j.name, j.created_at, s.needs, s.version, s.oldest_version, s.revision, s.watermark,
        s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.narrowed_at,
        coalesce(s.unreadable_reason, s.parked_reason) as parked_reason,
        s.woken + w.facts as woken,
        coalesce(w.wake_at, s.wake_at) as wake_at, s.next_run_at,
-       s.run_count + w.runs as run_count, coalesce(w.error, s.last_error) as last_error,
-       greatest(s.last_failure_at, w.failed_at) as last_failure_at,
-       coalesce(e.scheduled_for, s.last_end_scheduled_for) as last_end_scheduled_for,
-       case when e.ended_at is null then s.last_end_started_at else e.started_at end as last_end_started_at,
-       coalesce(e.ended_at, s.last_end_at) as last_end_at,
-       coalesce(e.id, s.last_end_id) as last_end_id,
-       coalesce(g.scheduled_for, s.last_success_scheduled_for) as last_success_scheduled_for,
-       case when g.ended_at is null then s.last_success_started_at else g.started_at end as last_success_started_at,
-       coalesce(g.ended_at, s.last_success_at) as last_success_at,
-       coalesce(g.id, s.last_success_id) as last_success_id,
-       case when g.ended_at is null then s.other_success_scheduled_for
-            else coalesce(b.scheduled_for, s.last_success_scheduled_for) end as other_success_scheduled_for,
-       case when g.ended_at is null then s.other_success_started_at
-            when b.ended_at is null then s.last_success_started_at else b.started_at end as other_success_started_at,
-       case when g.ended_at is null then s.other_success_at else coalesce(b.ended_at, s.last_success_at) end as other_success_at,
-       case when g.ended_at is null then s.other_success_id else coalesce(b.id, s.last_success_id) end as other_success_id
+       coalesce(e.run_count, 0) as run_count, e.last_error, e.last_failure_at,
+       e.last_end_scheduled_for, e.last_end_started_at, e.last_end_at, e.last_end_id,
+       e.last_success_scheduled_for, e.last_success_started_at, e.last_success_at, e.last_success_id,
+       e.other_success_scheduled_for, e.other_success_started_at, e.other_success_at, e.other_success_id
   from everytick.job j
   join everytick.job_state s on s.job_key = j.job_key
-  cross join lateral (select count(*) filter (where wakes) as facts, max(wake_at) filter (where wakes) as wake_at,
-                             count(*) filter (where ended_at is not null and started_at is not null) as runs,
-                             (array_agg(error order by wake_key desc) filter (where error is not null))[1] as error,
-                             max(failed_at) as failed_at
-                        from everytick.wake where job_key = j.job_key) w
-  left join lateral (select * from everytick.wake where job_key = j.job_key and ended_at is not null
-                      order by wake_key desc limit 1) e on true
-  left join lateral (select * from everytick.wake where job_key = j.job_key and is_success
-                      order by wake_key desc limit 1) g on true
-  left join lateral (select * from everytick.wake where job_key = j.job_key and is_success and g.wake_key is not null
-                      order by wake_key desc offset 1 limit 1) b on true;
+  left join lateral (select * from everytick.job_ends e where e.job_key = j.job_key offset 0) e on true
+  cross join lateral (select count(*) as facts, max(wake_at) as wake_at from everytick.wake where job_key = j.job_key) w;
 
 -- The views have the same names and columns as in SQLite.
 
@@ -483,7 +537,8 @@ select 'occ_' || o.id as occurrence_id, j.name as job, o.version,
 
 create view everytick.nodes as
 select n.id, n.beat_at, n.beats,
-       (select count(*)::int from everytick.occurrence o where o.status < 10 and o.owner = n.id) as holds, n.facts
+       (select count(*)::int from everytick.active a join everytick.occurrence o on o.handle = a.handle
+         where o.status < 10 and o.owner = n.id) as holds, n.facts
   from everytick.node n;
 
 -- What people may write: enabled and paused of a job, which do what disable, enable, pause and resume do. A test holds
@@ -547,21 +602,21 @@ begin
          where job_key = held.job_key;
         update everytick.occurrence o set version = held.version + 1
          where o.handle = any(array(
-               select a.handle from everytick.occurrence a
-                where a.job_key = held.job_key and a.status < 2
+               select a.handle from everytick.active n join everytick.occurrence a on a.handle = n.handle
+                where n.job_key = held.job_key and a.status < 2
                   and not exists (select from everytick.task_run r where r.handle = a.handle)
-                order by a.handle for no key update));
+                order by a.handle for no key update of a));
         update everytick.occurrence o
            set status = case when o.status = 0 and not new.enabled then 1 else o.status end,
                is_early = case when new.enabled then coalesce(o.ready_at > moment, false)
                             when o.status = 0 then o.is_early end,
                updated_at = case when o.status = 0 and not new.enabled then moment else o.updated_at end
          where o.handle = any(array(
-               select a.handle from everytick.occurrence a
-                where a.job_key = held.job_key and a.status < 10
+               select a.handle from everytick.active n join everytick.occurrence a on a.handle = n.handle
+                where n.job_key = held.job_key and a.status < 10
                   and case when new.enabled then a.is_early is null
                            else a.status = 0 or (a.status = 3 and a.owner is null) end
-                order by a.handle for no key update))
+                order by a.handle for no key update of a))
            and (new.enabled or o.status = 0 or (o.status = 3 and o.owner is null));
     end if;
     if new.paused and not old.paused then
@@ -569,9 +624,9 @@ begin
         values (held.job_key, moment, 'skip', '', 'sql');
         update everytick.occurrence o set status = 1, updated_at = moment
          where o.handle = any(array(
-               select a.handle from everytick.occurrence a
-                where a.job_key = held.job_key and a.status < 10 and a.status = 0 and a.cause = 0
-                order by a.handle for no key update))
+               select a.handle from everytick.active n join everytick.occurrence a on a.handle = n.handle
+                where n.job_key = held.job_key and a.status < 10 and a.status = 0 and a.cause = 0
+                order by a.handle for no key update of a))
            and o.status = 0;
     elsif old.paused and not new.paused then
         update everytick.pause p set until_at = moment, resumed_by = 'sql'
