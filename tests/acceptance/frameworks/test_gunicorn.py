@@ -7,7 +7,6 @@ import signal
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from types import MappingProxyType
 
 import pytest
@@ -91,11 +90,10 @@ def test_each_run_happens_once_and_every_worker_can_ask(preload: bool, address: 
 
     ran = Counter(line.split()[1] for line in fleet.heard() if line.startswith("ran "))
     assert set(ran.values()) == {1}
-    assert {int(later) - int(earlier) for earlier, later in pairwise(sorted(ran))} == {1}
     master = server.process.pid
     assert (set(asked.values()) == {master}) is preload
     assert master not in asked
-    told = server.complaints()
+    told = server.errors()
     assert told.count(f"{FORKED}{master}") == (WORKERS + 1 if preload else 0)
     if address.startswith("sqlite"):
         assert query(address, "pragma integrity_check") == [("ok",)]

@@ -54,9 +54,13 @@ class Node:
         self._reader.join(within)
         return code
 
+    def errors(self) -> str:
+        """Return all that it wrote to its standard error."""
+        return self._errors.read_text(errors="replace")
+
     def complaints(self) -> str:
-        """Return the end of what it wrote to its standard error."""
-        return f"{self.name} wrote to its standard error:\n{self._errors.read_text(errors='replace')[-4000:]}"
+        """Return the end of what it wrote to its standard error, for a message."""
+        return f"{self.name} wrote to its standard error:\n{self.errors()[-4000:]}"
 
 
 def freeze(node: Node) -> None:
@@ -134,7 +138,7 @@ class Fleet:
 
     def hear_error(self, said: str, by: Node, within: float = WITHIN) -> None:
         """Return once the node has written this to its standard error, a file that is looked at now and then."""
-        self.wait_until(lambda: said in by.complaints(), f"it said {said!r}", within)
+        self.wait_until(lambda: said in by.errors(), f"it said {said!r}", within)
 
     def wait_until(self, is_so: Callable[[], bool], what: str, within: float = WITHIN) -> None:
         """Return once this is true, which is looked at now and then."""

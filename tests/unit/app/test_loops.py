@@ -265,6 +265,9 @@ def test_what_a_task_left_behind_does_not_keep_a_stop_in_the_background() -> Non
 
 # ------------------------------------------------------------------------------------------------------- forks
 
+PYTHON = [sys.executable, "-W", "ignore::DeprecationWarning"]
+"""Newer versions warn of every fork of a process that has threads."""
+
 
 def test_a_fork_starts_an_application_of_its_own(tmp_path: Path) -> None:
     """C6: `gunicorn --preload` and multiprocessing; the copy has no thread of the original and closes nothing of it."""
@@ -300,7 +303,7 @@ print("after", one("after"), flush=True)
 tick.stop_background()
 """
     )
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*PYTHON, str(program)], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.splitlines() == [
         "before completed",
         "copy asks ['work']",
@@ -342,7 +345,7 @@ if pid == 0:
 os.waitpid(pid, 0)
 """
     )
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*PYTHON, str(program)], capture_output=True, text=True, timeout=60, check=False)
     *refused, ran = done.stdout.splitlines()
     assert len(set(refused)) == 1
     assert "forked after start_background(), and the store stayed in the memory of process" in refused[0]
