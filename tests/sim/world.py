@@ -14,8 +14,8 @@ from everytick.domain.job import Job
 from everytick.domain.snapshots import Missed
 from everytick.domain.statuses import ENDED
 from everytick.errors import EverytickError
+from everytick.node.clock import Offset
 from everytick.node.node import Node
-from everytick.node.offset import Offset
 from everytick.node.settings import node_settings
 from everytick.stores.base import HistoryFilter
 from everytick.stores.memory import MemoryStore

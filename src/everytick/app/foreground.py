@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol, Self
 from everytick.app.lines import tell, waiting_for
 from everytick.app.sd_notify import Supervisor
 from everytick.errors import StoreBroken, StoreGone, StoreUnavailable
-from everytick.node.backoff import Backoff
+from everytick.node.health import Backoff
 from everytick.node.node import Node
 from everytick.node.stopping import StopMode
 

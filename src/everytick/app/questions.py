@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from everytick.app.stream import Stream
     from everytick.deciding.explain import Explanation
     from everytick.domain.snapshots import JobSnapshot
-    from everytick.node.listeners import Listener
+    from everytick.node.events import Listener
     from everytick.node.settings import NodeSettings
     from everytick.stores.base import JobRecord, NodeRecord, Whole
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from everytick.app.folder import JobsFolder
     from everytick.errors import TooManyEditions
     from everytick.node.definers import DefinedNames
+    from everytick.node.events import Listeners
     from everytick.node.hooks import HookTable
-    from everytick.node.listeners import Listeners
     from everytick.node.node import Node
     from everytick.node.settings import NodeSettings
     from everytick.node.stopping import StopMode

@@ -78,7 +78,7 @@ class StoreAccess:
     _definitions: dict[str, Definition]
 
     def __init__(self, make_store: Callable[[], AnyStore], *, is_ours: bool) -> None:
-        from everytick.node.listeners import Listeners
+        from everytick.node.events import Listeners
 
         self._listeners = Listeners()
         self._make_store, self._store_is_ours = make_store, is_ours

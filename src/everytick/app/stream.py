@@ -10,8 +10,7 @@ from weakref import ref
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from everytick.node.events import Event
-    from everytick.node.listeners import Listeners
+    from everytick.node.events import Event, Listeners
 
 MOST_KEPT = 10_000
 """Most events that wait for a reader. Beyond that the oldest are dropped: no decision depends on them."""

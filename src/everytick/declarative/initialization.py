@@ -25,9 +25,9 @@ from everytick.domain.changes import Edit, Put, Remove
 from everytick.domain.facts import Trigger
 from everytick.domain.occurrence import Occurrence
 from everytick.errors import DeclarativeError, JobDisabled, StoreUnavailable, TooManyEditions, VersionConflict
-from everytick.node.listeners import Listeners
+from everytick.node.clock import Offset
+from everytick.node.events import Listeners
 from everytick.node.node import Node
-from everytick.node.offset import Offset
 from everytick.node.settings import node_settings
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord

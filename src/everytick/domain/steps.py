@@ -451,8 +451,11 @@ class Row:
 
 def failed_at(rows: "Iterable[Row]") -> datetime | None:
     """Return when the last of these attempts failed or timed out; None where none did."""
-    ends = (row.ended_at for row in rows if row.attempt in _FAILED_ATTEMPTS)
-    return max((ended_at for ended_at in ends if ended_at is not None), default=None)
+    last = None
+    for row in rows:
+        if row.attempt in _FAILED_ATTEMPTS and row.ended_at is not None and (last is None or row.ended_at > last):
+            last = row.ended_at
+    return last
 
 
 @value

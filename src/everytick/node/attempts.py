@@ -14,8 +14,7 @@ from everytick.domain.outcome import Canceled, Outcome, TimedOut
 from everytick.node.alarms import Alarms
 from everytick.node.clock import NodeClock
 from everytick.node.inbox import AttemptOver, GraceOver, Inbox
-from everytick.node.occurrence import OpenAttempt
-from everytick.node.owned_keys import OwnedKeys
+from everytick.node.occurrence import OpenAttempt, OwnedKeys
 from everytick.node.slots import Slots
 from everytick.runners import capture
 from everytick.runners.context import Halt, enter, leave
@@ -155,7 +154,7 @@ class Attempts:
     async def _carry_out(self, worker: "asyncio.Task[None]", attempt: OpenAttempt) -> Outcome:
         """Return how the attempt ended; only the worker's own end gets out of here."""
         context = attempt.context
-        if _is_told(attempt):
+        if context.halt is not None:
             return _stopped(attempt)
         self._owned.latest, attempt.worker = attempt, worker
         enter(context)
@@ -165,7 +164,7 @@ class Attempts:
             if self._is_closed:
                 raise
             # Without a word from us it was the body that canceled itself, or waited for something canceled.
-            outcome = _stopped(attempt) if _is_told(attempt) else failed(error)
+            outcome = failed(error) if attempt.context.halt is None else _stopped(attempt)
         except BaseException as error:  # noqa: BLE001, user code may raise anything and the node lives
             outcome = failed(error)
         finally:
@@ -173,10 +172,6 @@ class Attempts:
             # What the node itself says from here on is not the task's.
             leave()
         return outcome
-
-
-def _is_told(attempt: OpenAttempt) -> bool:
-    return attempt.context.canceled
 
 
 def _stopped(attempt: OpenAttempt) -> Outcome:

@@ -12,10 +12,9 @@ from contextlib import suppress
 from typing import Any
 
 from everytick.errors import StoreGone, StoreUnavailable
-from everytick.node.backoff import Backoff
-from everytick.node.health import Health
+from everytick.node.health import Backoff, Health
 from everytick.node.inbox import Inbox, OrdersCame, StoreLost
-from everytick.node.owned_keys import OwnedKeys
+from everytick.node.occurrence import OwnedKeys
 from everytick.stores.base import Orders
 from everytick.stores.protocols import RunStore
 

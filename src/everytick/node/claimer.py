@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from everytick.errors import StoreUnavailable
-from everytick.node.backoff import Backoff
-from everytick.node.health import Health
+from everytick.node.health import Backoff, Health
 from everytick.node.inbox import Arrived, Inbox
 from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
@@ -61,7 +60,7 @@ class Claimer:
         """Look again if the last look left something behind, and what was claimed ahead runs low."""
         slots = self._slots
         # A call under way looks again by itself once it was answered, and who was woken need not be woken again.
-        if not self._is_more or slots.is_reserved or slots.waiting >= slots.low or self._wake.is_set():
+        if not self._is_more or slots.reserved or len(slots.backlog) >= slots.low or self._wake.is_set():
             return
         if self._room():
             self._wake.set()

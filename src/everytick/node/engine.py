@@ -12,6 +12,7 @@ from datetime import timedelta
 from everytick.domain.steps import Stopping
 from everytick.node.attempts import Attempts
 from everytick.node.claimer import Claimer
+from everytick.node.events import tell_of_plans
 from everytick.node.foresight import Calm
 from everytick.node.inbox import (
     Arrived,
@@ -27,19 +28,15 @@ from everytick.node.inbox import (
     Planned,
     Prepared,
     Reminded,
-    SlotFree,
-    StepWritten,
+    StepsWritten,
     StopAsked,
     TimeoutPassed,
     TimeoutsDue,
     TransactionOver,
 )
-from everytick.node.intake import Intake
 from everytick.node.lives import Lives
 from everytick.node.loops import Loops
-from everytick.node.occurrence import AttemptServices, OpenAttempt
-from everytick.node.owned_keys import OwnedKeys
-from everytick.node.plan_telling import tell_of_plans
+from everytick.node.occurrence import AttemptServices, OpenAttempt, OwnedKeys
 from everytick.node.planner import Planner
 from everytick.node.scope import Scope
 from everytick.node.slots import Slots
@@ -70,8 +67,7 @@ class Engine:
         self._attempts = Attempts(inbox, clock, tools.alarms, self.slots, owned, ready)
         self._timeouts = Timeouts(store, clock, tools.alarms, health, inbox)
         services = AttemptServices(tools.logs, self._timeouts, Transactions(store, clock, inbox), tools.reporter)
-        self._lives = lives = Lives(tools, owned, self.slots, self._attempts, self.writer, services, inbox)
-        self._intake = Intake(tools, scope, owned, self.slots, lives, inbox)
+        self._lives = lives = Lives(tools, scope, owned, self.slots, self._attempts, self.writer, services, inbox)
         self.claimer = Claimer(store, scope, settings, health, self.slots, self.writer, inbox, clock.monotonic)
         self.planner = Planner(plans, tools, scope, self.claimer, inbox)
         self._calm = Calm(self.slots, ready, self.writer)
@@ -80,13 +76,12 @@ class Engine:
             LookWanted: self._look,
             Planned: self._planned,
             Arrived: self._arrived,
-            SlotFree: self._slot_free,
             BacklogDue: self._backlog_due,
             Greeted: lives.greeted,
             Prepared: lives.prepared,
             AttemptOver: lives.attempt_over,
             TransactionOver: lives.transaction_over,
-            StepWritten: self._step_written,
+            StepsWritten: self._steps_written,
             Reminded: lives.reminded,
             TimeoutsDue: self._timeouts_due,
             TimeoutPassed: lives.timed_out,
@@ -94,7 +89,7 @@ class Engine:
             OrdersCame: self._ordered,
             StopAsked: self._stop_asked,
         }
-        inbox.handle_by(table, self._failed)
+        inbox.handle_by(table, self._failed, self._settled)
 
     def begin(self, loops: Loops) -> None:
         """Plan, claim, run and write from now on."""
@@ -161,19 +156,15 @@ class Engine:
 
     def _arrived(self, arrived: Arrived) -> None:
         self.claimer.arrived(arrived.claims)
-        self._intake.take(arrived)
-
-    def _slot_free(self, free: SlotFree) -> None:
-        self._intake.fill(free.now)
-        self.claimer.slot_is_free()
+        self._lives.take(arrived)
 
     def _backlog_due(self, _: BacklogDue) -> None:
-        if self._intake.give_back_overdue():
+        if self._lives.give_back_overdue():
             self.claimer.gave_back()
 
-    def _step_written(self, written: StepWritten) -> None:
+    def _steps_written(self, written: StepsWritten) -> None:
         self.claimer.has_written()
-        self._lives.step_written(written)
+        self._lives.steps_written(written)
 
     def _timeouts_due(self, _: TimeoutsDue) -> None:
         self._timeouts.round()
@@ -182,13 +173,18 @@ class Engine:
         """Do what the store said to a beat: cancel, let go, take what was not known to be held."""
         self._lives.obey(ordered.orders)
         self.claimer.adopt(ordered.orders.adopt)
-        self._intake.fill(self._tools.clock.now())
+        self._lives.fill(self._tools.clock.now())
 
     def _stop_asked(self, asked: StopAsked) -> None:
         self.claimer.stop()
-        self._intake.stop()
-        for occurrence in self._owned:
-            self._lives.stop(occurrence, asked.stopping)
+        self._lives.stop(asked.stopping)
+
+    def _settled(self) -> None:
+        """After every event: begin what waits for slots that became free, and claim more."""
+        if (now := self.slots.freed_at) is not None:
+            self.slots.freed_at = None
+            self._lives.fill(now)
+            self.claimer.slot_is_free()
 
     def _failed(self, event: EngineEvent) -> None:
         """Give up the occurrence that the event was about: it would stand still for ever."""

@@ -9,10 +9,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from everytick.domain.nodes import NodeFacts, bounded_files, bounded_jobs
-from everytick.node.clock import NodeClock
+from everytick.node.clock import NodeClock, Offset
 from everytick.node.definers import DefinedNames
-from everytick.node.offset import Offset
-from everytick.node.owned_keys import OwnedKeys
+from everytick.node.occurrence import OwnedKeys
 from everytick.node.settings import NodeSettings
 from everytick.schedules.timezones import zone_data
 from everytick.stores.protocols import RunStore

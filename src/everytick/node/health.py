@@ -1,16 +1,58 @@
-"""Health: whether the store answers, for readiness and for the decision to start nothing more."""
+"""Health: whether the store answers, how long an answer may take, and how long to wait after a failure."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from random import random
+from typing import TypeVar
 
 from everytick.errors import Contended, StoreBroken, StoreGone, StoreUnavailable
-from everytick.node.backoff import BROKEN_EVERY
 from everytick.node.inbox import BeatWanted, Inbox, StoreAnswers, StoreAway, StoreLost
 
 _log = logging.getLogger("everytick.node")
 
 _STEADY_SECONDS = 15.0
 """A store that fails again within this time was not well."""
+
+_T = TypeVar("_T")
+
+ANSWER_SECONDS = 10.0
+"""How long a question may take. A busy server answers within a second or two; a hung one never does."""
+
+_FIRST, _MOST = 0.1, 2.0
+
+BROKEN_EVERY = 5.0
+"""Seconds between two tries on a store that is broken: only people can mend it, and then it is noticed soon."""
+
+
+async def in_time(question: Awaitable[_T]) -> _T:
+    """Return the store's answer; raise `StoreUnavailable` if it takes too long."""
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return await question
+    except TimeoutError:
+        raise StoreUnavailable("the store", f"no answer within {ANSWER_SECONDS:.0f} seconds") from None
+
+
+class Backoff:
+    """Counts failures in a row."""
+
+    __slots__ = ("_failures",)
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    def succeeded(self) -> None:
+        """Start over."""
+        self._failures = 0
+
+    def failed(self, error: Exception | None = None) -> float:
+        """Return how many seconds to wait before the next try."""
+        if isinstance(error, StoreBroken):
+            return BROKEN_EVERY
+        self._failures += 1
+        most: float = min(_MOST, _FIRST * 2.0 ** min(self._failures - 1, 10))
+        return most * (0.5 + 0.5 * random())
 
 
 class Health:

@@ -50,13 +50,6 @@ class Planned:
 
 
 @value
-class SlotFree:
-    """An occurrence needs its slot no more, or another one may begin; `now` is the store's time of that."""
-
-    now: datetime
-
-
-@value
 class Arrived:
     """Claims have come from the store; `asked_at` is the monotonic time of the question, None where it is unknown."""
 
@@ -97,12 +90,10 @@ class TransactionOver:
 
 
 @value
-class StepWritten:
-    """The store has answered about a step; None says that the step cannot be written."""
+class StepsWritten:
+    """The store has answered about these steps; an answer of None says that the step cannot be written."""
 
-    occurrence: OwnedOccurrence
-    step: Step
-    answer: Commit | None
+    answers: Sequence[tuple[OwnedOccurrence, Step, Commit | None]]
 
 
 @value
@@ -156,12 +147,11 @@ EngineEvent: TypeAlias = (
     LookWanted
     | Planned
     | Arrived
-    | SlotFree
     | Greeted
     | Prepared
     | AttemptOver
     | TransactionOver
-    | StepWritten
+    | StepsWritten
     | OrdersCame
     | StopAsked
     | Reminded
@@ -215,22 +205,27 @@ Handlers: TypeAlias = Mapping[type[Any], Callable[[Any], None]]
 """What is done about each kind of event."""
 
 
+def _do_nothing(*_: object) -> None:
+    return
+
+
 class Inbox:
     """Handles each event at once, unless another one is being handled: then after it.
 
     A handler that raises is logged, `failed` is told of the event, and the other events are handled all the same.
+    `settled` is called whenever no event is left to handle; it must not raise.
     """
 
-    __slots__ = ("_events", "_failed", "_handlers", "_is_handling")
+    __slots__ = ("_events", "_failed", "_handlers", "_is_handling", "_settled")
 
-    def __init__(self, handlers: Handlers | None = None, failed: Callable[[Any], None] | None = None) -> None:
-        self._handlers, self._failed = {} if handlers is None else handlers, failed
+    def __init__(self, handlers: Handlers | None = None, failed: Callable[[Any], None] = _do_nothing) -> None:
         self._events: deque[Any] = deque()
         self._is_handling = False
+        self.handle_by({} if handlers is None else handlers, failed, _do_nothing)
 
-    def handle_by(self, handlers: Handlers, failed: Callable[[Any], None]) -> None:
+    def handle_by(self, handlers: Handlers, failed: Callable[[Any], None], settled: Callable[[], None]) -> None:
         """Handle events by this table: its owner makes the parts that handle them after the inbox they put into."""
-        self._handlers, self._failed = handlers, failed
+        self._handlers, self._failed, self._settled = handlers, failed, settled
 
     def put(self, event: AnyEvent) -> None:
         """Handle the event, after those that were put before it. Nothing is awaited, and nothing is raised."""
@@ -246,6 +241,8 @@ class Inbox:
                     handlers[type(event)](event)
                 except Exception:  # noqa: BLE001, a mistake of ours about one event must not reach the part that put it
                     self._mark(event)
+                if not events:
+                    self._settled()
         finally:
             self._is_handling = False
 
@@ -258,8 +255,7 @@ class Inbox:
         """Log the mistake, and let the owner of the inbox give up what the event was about."""
         about = shown(str(event), _SHOWN_CHARACTERS)
         _log.exception("internal error while %s was handled; other events are handled all the same", about)
-        if self._failed is not None:
-            try:
-                self._failed(event)
-            except Exception:  # noqa: BLE001, the same
-                _log.exception("internal error while %s was given up; the node goes on", about)
+        try:
+            self._failed(event)
+        except Exception:  # noqa: BLE001, the same
+            _log.exception("internal error while %s was given up; the node goes on", about)

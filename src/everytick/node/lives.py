@@ -1,4 +1,8 @@
-"""Lives: what follows from each event of an occurrence that this node owns.
+"""Lives: takes in claims, begins each when there is a slot for it, and does what follows from each of its events.
+
+A claim that cannot run here is given back. So is one that was asked for longer ago than
+`node_timeout`: this process stood still, and another node may have taken it over. So is one that has
+waited for a slot for too long: another node may have one.
 
 Every step is committed before anything that it starts begins; only the end is written behind, and
 frees the slot at once. An occurrence is let go when its end is written, when it is given back, when
@@ -16,6 +20,7 @@ from everytick.domain.steps import (
     Claimed,
     DeadlinePassed,
     Event,
+    Released,
     Start,
     Step,
     Stopping,
@@ -24,41 +29,43 @@ from everytick.domain.steps import (
 )
 from everytick.domain.texts import EXECUTION_TIMEOUT, SHUTDOWN
 from everytick.node.attempts import Attempts
-from everytick.node.events import events_of, start_of
+from everytick.node.events import events_of, has_failure, start_of
 from everytick.node.inbox import (
+    Arrived,
     AttemptOver,
+    BacklogDue,
     GraceOver,
     Greeted,
     Inbox,
     Prepared,
     Reminded,
-    SlotFree,
-    StepWritten,
+    StepsWritten,
     TimeoutPassed,
     TransactionOver,
     Unwritable,
 )
-from everytick.node.occurrence import AttemptServices, OpenAttempt, OwnedOccurrence
-from everytick.node.owned_keys import OwnedKeys
-from everytick.node.slots import Slots
+from everytick.node.occurrence import AttemptServices, OpenAttempt, OwnedKeys, OwnedOccurrence
+from everytick.node.scope import Scope
+from everytick.node.slots import WAIT_SECONDS, Slots
 from everytick.node.tools import Tools
 from everytick.node.writer import Writer
 from everytick.runners.context import Halt
-from everytick.stores.base import ClaimKey, Commit, Orders
+from everytick.stores.base import Claim, ClaimKey, Commit, Orders
 
 _log = logging.getLogger("everytick.executor")
 
-_CLAIMED = Claimed()
+_CLAIMED, _RELEASED = Claimed(), Released()
 _LOOK_AGAIN_SECONDS = 5.0
 """How often a moment is looked at that has moved away because the store's clock was set back."""
 
 
 class Lives:
-    """Decides about the occurrences of one engine, and has the other parts do what was decided."""
+    """Owns the occurrences of one engine from the arrival of their claims on: decides, and has other parts act."""
 
     def __init__(
         self,
         tools: Tools,
+        scope: Scope,
         owned: OwnedKeys,
         slots: Slots,
         attempts: Attempts,
@@ -67,15 +74,111 @@ class Lives:
         inbox: Inbox,
     ) -> None:
         self._tools, self._clock, self._alarms, self._listeners = tools, tools.clock, tools.alarms, tools.listeners
-        self._owned, self._slots, self._attempts, self._writer = owned, slots, attempts, writer
+        self._scope, self._owned, self._slots, self._attempts, self._writer = scope, owned, slots, attempts, writer
         self._services, self._timeouts, self._reporter = services, services.timeouts, tools.reporter
         self._inbox = inbox
+        self._silence_seconds = tools.settings.node_timeout.total_seconds()
+        self._is_timed = self._is_over = False
         self.grace = tools.settings.grace_period
         """How long an attempt that was told to stop has for it."""
 
+    # ------------------------------------------------------------------------------------- from the arrival to a slot
+
+    def take(self, arrived: Arrived) -> None:
+        """Begin these claims as soon as there is a slot."""
+        learned, now = None, self._clock.monotonic()
+        asked_at = now if arrived.asked_at is None else arrived.asked_at
+        for claim in arrived.claims:
+            claimed_at = claim.life.claimed_at
+            if claimed_at is not None and claimed_at is not learned:
+                learned = claimed_at
+                self._clock.learn(claimed_at, arrived.asked_at)
+            self._own(claim, now, asked_at)
+        if self._slots.backlog:
+            self.fill(self._clock.now())
+            self._time_backlog()
+
+    def _own(self, claim: Claim, arrived_at: float, asked_at: float) -> None:
+        handle = claim.key.handle
+        known = self._owned.get(handle)
+        if known is not None and not self._makes_way(known, claim):
+            return
+        bodies = self._scope.bodies(claim.job)
+        occurrence = OwnedOccurrence(claim, bodies or (), arrived_at, asked_at, self._clock.ahead)
+        self._owned.add(occurrence)
+        if bodies is None or self._is_over:
+            self.feed(occurrence, _RELEASED)
+        elif arrived_at - asked_at > self._silence_seconds:
+            self._give_back_stale(occurrence, arrived_at)
+        elif handle in self._owned.lingering:
+            self._owned.wait_behind(occurrence)
+        else:
+            self._slots.backlog.append(occurrence)
+
+    def _makes_way(self, known: OwnedOccurrence, claim: Claim) -> bool:
+        """Let go of an older claim of the same handle, and tell whether the new one is to be taken.
+
+        The fence says which is newer. Of two with the same fence and other tokens, the store was restored from an
+        older copy and has given the handle to another occurrence.
+        """
+        if known.claim.fence > claim.fence or known.claim.key == claim.key:
+            return False
+        self.lose(known)
+        return True
+
+    def fill(self, now: datetime) -> None:
+        """Begin what waits while there are slots; an occurrence that was taken from this node meanwhile needs none.
+
+        A node that was silent for too long begins nothing: others may have what it holds. The
+        next beat tells what is still its own.
+        """
+        slots = self._slots
+        if not slots.backlog or self._tools.health.silent_for > self._silence_seconds:
+            return
+        reading = self._clock.monotonic()
+        while (occurrence := slots.next()) is not None:
+            if occurrence.is_gone:
+                continue
+            try:
+                if reading - occurrence.asked_at > self._silence_seconds:
+                    self._give_back_stale(occurrence, reading)
+                else:
+                    self._begin(occurrence, now)
+            except Exception:  # noqa: BLE001, a mistake of ours about one occurrence must keep no other from a slot
+                text = "occurrence %s cannot begin: internal error; the reaper settles it as lost"
+                _log.exception(text, occurrence.claim.header.id)
+                self.give_up(occurrence)
+
+    def _give_back_stale(self, occurrence: OwnedOccurrence, reading: float) -> None:
+        """Give back a claim that was asked for so long ago that another node may have taken it over."""
+        text = (
+            "occurrence %s was asked for %.0f seconds ago and has not begun here: it is given back, since another node "
+            "may have taken it over"
+        )
+        _log.warning(text, occurrence.claim.header.id, reading - occurrence.asked_at)
+        self.feed(occurrence, _RELEASED)
+
+    def _time_backlog(self) -> None:
+        """Look at the backlog again once its first occurrence has waited too long."""
+        left = self._slots.seconds_left()
+        if left is not None and not self._is_timed:
+            self._is_timed = True
+            self._alarms.after(max(left, WAIT_SECONDS / 5), self._inbox, BacklogDue())
+
+    def give_back_overdue(self) -> bool:
+        """Give back what has waited for a slot for too long; return whether there was any."""
+        self._is_timed = False
+        self.fill(self._clock.now())
+        has_given_back = False
+        while (occurrence := self._slots.take_overdue()) is not None:
+            has_given_back = True
+            self.feed(occurrence, _RELEASED)
+        self._time_backlog()
+        return has_given_back
+
     # --------------------------------------------------------------------------------------------------------- one life
 
-    def begin(self, occurrence: OwnedOccurrence, now: datetime) -> None:
+    def _begin(self, occurrence: OwnedOccurrence, now: datetime) -> None:
         """Begin the occurrence in a slot."""
         self._slots.take()
         occurrence.is_begun = True
@@ -83,11 +186,14 @@ class Lives:
             self._reporter.started(occurrence.claim, self._inbox, Greeted(occurrence))
         else:
             self.feed(occurrence, _CLAIMED, now)
-        header = occurrence.claim.header
-        if header.rules.execution_timeout is not None and not occurrence.is_gone:
-            until = deadline_of(header, occurrence.life)
-            if until is not None:
-                self._remind(occurrence, until, DeadlinePassed())
+        if occurrence.claim.header.rules.execution_timeout is not None and not occurrence.is_gone:
+            self._time(occurrence)
+
+    def _time(self, occurrence: OwnedOccurrence) -> None:
+        """Set the alarm of the deadline that the occurrence's `execution_timeout` makes."""
+        until = deadline_of(occurrence.claim.header, occurrence.life)
+        if until is not None:
+            self._remind(occurrence, until, DeadlinePassed())
 
     def greeted(self, greeted: Greeted) -> None:
         """Start the tasks of an occurrence whose `on_start` hook is over."""
@@ -99,8 +205,10 @@ class Lives:
         step = occurrence.feed(event, self._clock, now)
         if step is None:
             return
-        self._heed(occurrence, step, now)
-        if step.rows or step.end is not None or step.resume_at is not None or step.release:
+        lets_go = step.end is not None or step.resume_at is not None or step.release
+        if lets_go or step.cancels or step.waits:
+            self._heed(occurrence, step, now)
+        if lets_go or step.rows:
             self._writer.put(occurrence, step)
         else:
             for start in step.starts:
@@ -128,8 +236,7 @@ class Lives:
             occurrence.alarms = None
         if occurrence.is_begun:
             occurrence.is_begun = False
-            self._slots.free()
-            self._inbox.put(SlotFree(now))
+            self._slots.free(now)
 
     def _remind(self, occurrence: OwnedOccurrence, until: datetime, event: Event) -> None:
         """Feed the event at that moment: counted on the monotonic clock, unless the store's clock is set back."""
@@ -157,7 +264,7 @@ class Lives:
     def _start(self, occurrence: OwnedOccurrence, start: Start) -> None:
         if occurrence.is_gone:
             return
-        if occurrence.is_called_off(start):
+        if occurrence.called_off is not None and (start.task, start.number) in occurrence.called_off:
             self.feed(occurrence, AttemptEnded(start.task, start.number, Canceled("canceled")))
             return
         place = occurrence.claim.header.rules.places[start.task]
@@ -194,7 +301,7 @@ class Lives:
         if over.step is not None:
             over.occurrence.life = over.step.after
             self._heed(over.occurrence, over.step, self._clock.now())
-            self._has_committed(over.occurrence, over.step)
+            self._has_committed(over.occurrence, over.step, self._listeners.wanted)
         for event in over.deferred:
             self.feed(over.occurrence, event)
 
@@ -218,22 +325,32 @@ class Lives:
 
     # ------------------------------------------------------------------------------------------------- what is written
 
-    def step_written(self, written: StepWritten) -> None:
-        """Go on from the store's answer about a step."""
-        occurrence, answer = written.occurrence, written.answer
-        occurrence.has_written()
-        if answer is None:
-            self.give_up(occurrence)
-        elif answer is Commit.STALE:
-            self.lose(occurrence)
-        else:
-            self._has_committed(occurrence, written.step)
+    def steps_written(self, written: StepsWritten) -> None:
+        """Go on from the store's answer about each step."""
+        is_told = self._listeners.wanted
+        for occurrence, step, answer in written.answers:
+            try:
+                self._step_written(occurrence, step, answer, is_told)
+            except Exception:  # noqa: BLE001, a mistake of ours about one occurrence must keep no other from going on
+                text = "occurrence %s: internal error after a step was written; the reaper settles it as lost"
+                _log.exception(text, occurrence.claim.header.id)
+                self.give_up(occurrence)
 
-    def _has_committed(self, occurrence: OwnedOccurrence, step: Step) -> None:
-        """Go on from a step that the store has: start what it starts, tell of an end."""
+    def _step_written(self, occurrence: OwnedOccurrence, step: Step, answer: Commit | None, is_told: bool) -> None:
+        if occurrence.awaits_writes is not None:
+            occurrence.has_written()
+        if answer is Commit.COMMITTED:
+            self._has_committed(occurrence, step, is_told)
+        elif answer is None:
+            self.give_up(occurrence)
+        else:
+            self.lose(occurrence)
+
+    def _has_committed(self, occurrence: OwnedOccurrence, step: Step, is_told: bool) -> None:
+        """Go on from a step that the store has: start what it starts, tell of an end. A failure is always told."""
         for start in step.starts:
             self._start(occurrence, start)
-        if self._listeners.wants(step):
+        if is_told or has_failure(step):
             for event in events_of(occurrence.claim, step, self._clock.now()):
                 self._listeners.tell(event)
         if step.end is not None or step.resume_at is not None or step.release:
@@ -272,8 +389,8 @@ class Lives:
         """Begin what was claimed anew while a body of the older claim had not ended (S2-007)."""
         behind = self._owned.linger_no_more(occurrence)
         if behind is not None:
-            self._slots.wait(behind)
-            self._inbox.put(SlotFree(self._clock.now()))
+            self._slots.backlog.append(behind)
+            self._slots.freed_at = self._clock.now()
 
     # ------------------------------------------------------------------------------- what the store or the node orders
 
@@ -285,7 +402,7 @@ class Lives:
             self._lose_by_order(key)
         parked = {key.handle for key in orders.parks if self._owned.find(key) is not None}
         for occurrence in self._owned:
-            occurrence.parks = occurrence.claim.handle in parked
+            occurrence.parks = occurrence.claim.key.handle in parked
             self._park(occurrence)
 
     def _lose_by_order(self, key: ClaimKey) -> None:
@@ -312,11 +429,15 @@ class Lives:
         if occurrence.keeps_a_wait_in_vain:
             self.feed(occurrence, Stopping(drain=True))
 
-    def stop(self, occurrence: OwnedOccurrence, stopping: Stopping) -> None:
-        """Tell an occurrence that its node stops."""
-        if occurrence.deferred is not None and not stopping.drain:
-            self._halt_all(occurrence, Halt.SHUTDOWN, SHUTDOWN)
-        self.feed(occurrence, stopping)
+    def stop(self, stopping: Stopping) -> None:
+        """Give back what has not begun, and every claim that still comes; tell what has begun that its node stops."""
+        self._is_over = True
+        for occurrence in [*self._slots.take_backlog(), *self._owned.take_waiting()]:
+            self.feed(occurrence, _RELEASED)
+        for occurrence in self._owned:
+            if occurrence.deferred is not None and not stopping.drain:
+                self._halt_all(occurrence, Halt.SHUTDOWN, SHUTDOWN)
+            self.feed(occurrence, stopping)
 
 
 def _why(step: Step, cancel: CancelAttempt) -> Halt:

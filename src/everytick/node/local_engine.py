@@ -15,9 +15,8 @@ from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.engine import Engine
-from everytick.node.health import Health
+from everytick.node.health import Health, in_time
 from everytick.node.hooks import HookTable
-from everytick.node.in_time import in_time
 from everytick.node.inbox import (
     BeatWanted,
     Inbox,
@@ -29,7 +28,7 @@ from everytick.node.inbox import (
     Unwritable,
 )
 from everytick.node.loops import Loops
-from everytick.node.owned_keys import OwnedKeys
+from everytick.node.occurrence import OwnedKeys
 from everytick.node.reaper import Reaper
 from everytick.node.reporter import Reporter
 from everytick.node.scope import Scope

@@ -5,9 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from everytick.errors import StoreUnavailable
-from everytick.node.backoff import Backoff
 from everytick.node.clock import NodeClock
-from everytick.node.health import Health
+from everytick.node.health import Backoff, Health
 from everytick.node.planner import BATCH
 
 _log = logging.getLogger("everytick.node")

@@ -13,10 +13,10 @@ from everytick.domain.texts import RECOVERY_FAILED, STARTED, STOPPING
 from everytick.errors import RecoveryFailed, StoreBroken, StoreUnavailable
 from everytick.node.alarms import Alarms
 from everytick.node.beat import Beat
-from everytick.node.clock import NodeClock
+from everytick.node.clock import NodeClock, Offset
 from everytick.node.definers import DefinedNames
 from everytick.node.engine import Engine
-from everytick.node.events import Event, Happening
+from everytick.node.events import Event, Happening, Listeners
 from everytick.node.facts import Facts
 from everytick.node.health import Health
 from everytick.node.hooks import HookTable
@@ -31,12 +31,10 @@ from everytick.node.inbox import (
     Unwritable,
 )
 from everytick.node.janitor import Janitor
-from everytick.node.listeners import Listeners
 from everytick.node.logs import Logs
 from everytick.node.loops import Loops
-from everytick.node.offset import Offset
+from everytick.node.occurrence import OwnedKeys
 from everytick.node.outage import Outage
-from everytick.node.owned_keys import OwnedKeys
 from everytick.node.reaper import Reaper
 from everytick.node.reporter import Reporter
 from everytick.node.scope import Labels, Scope

@@ -1,6 +1,7 @@
-"""An occurrence that this node owns, and each attempt that is open on it."""
+"""What this node owns: its occurrences, each attempt that is open on one, and the keys that the beat names."""
 
 import asyncio
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,12 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 from everytick.deciding.advance import advance
 from everytick.domain.notes import Log, Progress
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.steps import Event, OccurrenceLife, Start, Step
+from everytick.domain.steps import Event, OccurrenceLife, Step
 from everytick.domain.values import value
 from everytick.node.clock import NodeClock
 from everytick.runners.base import Body
 from everytick.runners.context import Context, TaskTransaction
-from everytick.stores.base import Claim
+from everytick.stores.base import Claim, ClaimKey
 
 if TYPE_CHECKING:
     from everytick.node.alarms import Alarm
@@ -37,11 +38,11 @@ class OwnedOccurrence:
     """
 
     __slots__ = (
-        "_written",
         "ahead",
         "alarms",
         "arrived_at",
         "asked_at",
+        "awaits_writes",
         "bodies",
         "called_off",
         "claim",
@@ -63,7 +64,7 @@ class OwnedOccurrence:
     life: OccurrenceLife
     deferred: list[Event] | None
     turn: asyncio.Lock | None
-    _written: asyncio.Event | None
+    awaits_writes: asyncio.Event | None
 
     def __init__(
         self, claim: Claim, bodies: tuple[Body, ...], arrived_at: float, asked_at: float, ahead: timedelta
@@ -72,7 +73,7 @@ class OwnedOccurrence:
         self.arrived_at, self.asked_at, self.ahead = arrived_at, asked_at, ahead
         # Made when they are needed: most occurrences need none, and each container is one more for the collector.
         self.open, self.steps = {}, ()
-        self.alarms = self.called_off = self.deferred = self.turn = self._written = None
+        self.alarms = self.called_off = self.deferred = self.turn = self.awaits_writes = None
         self.is_begun = self.is_gone = self.is_queued = self.parks = False
 
     def __repr__(self) -> str:
@@ -92,7 +93,7 @@ class OwnedOccurrence:
         if self.deferred is not None:
             self.deferred.append(event)
             return None
-        before = self.follow(clock)
+        before = self.life if clock.ahead == self.ahead else self.follow(clock)
         step = advance(self.claim.header, before, event, now)
         if step.after is before and not step.commits:
             return None
@@ -103,10 +104,6 @@ class OwnedOccurrence:
         """Let the attempt not begin."""
         self.called_off = {*(self.called_off or ()), (task, number)}
 
-    def is_called_off(self, start: Start) -> bool:
-        """Whether the attempt was canceled before it began."""
-        return self.called_off is not None and (start.task, start.number) in self.called_off
-
     @property
     def keeps_a_wait_in_vain(self) -> bool:
         """Whether it waits for a retry although no wait may be kept: its job is out of service."""
@@ -116,14 +113,14 @@ class OwnedOccurrence:
         """Return when every step that was decided is in the store."""
         if self.steps:
             # An event of its own: a task that waits may be canceled, and the writer must not notice.
-            self._written = self._written or asyncio.Event()
-            await self._written.wait()
+            self.awaits_writes = self.awaits_writes or asyncio.Event()
+            await self.awaits_writes.wait()
 
     def has_written(self) -> None:
         """Let a task go on that waits until every step is in the store."""
-        if self._written is not None and not self.steps:
-            self._written.set()
-            self._written = None
+        if self.awaits_writes is not None and not self.steps:
+            self.awaits_writes.set()
+            self.awaits_writes = None
 
 
 class CanBeTakenBack(Protocol):
@@ -167,6 +164,7 @@ class OpenAttempt:
         "progress_made",
         "reason",
         "since",
+        "task",
         "until",
         "worker",
     )
@@ -182,8 +180,9 @@ class OpenAttempt:
             until,
         )
         self.body = occurrence.bodies[place]
-        claim = occurrence.claim
-        self.context = Context(claim.job, place, number, claim.record, claim.header, occurrence.life, claim.fence, self)
+        claim, header = occurrence.claim, occurrence.claim.header
+        self.task = header.rules.tasks[place].name
+        self.context = Context(claim.job, place, number, claim.record, header, occurrence.life, claim.key.fence, self)
         self.alarm: Alarm | None = None
         self.lent: CanBeTakenBack | None = None
         self.worker: asyncio.Task[None] | None = None
@@ -210,11 +209,6 @@ class OpenAttempt:
     def is_open(self) -> bool:
         """Whether it has not ended."""
         return self.occurrence.open.get(self.place) is self
-
-    @property
-    def task(self) -> str:
-        """The task's name."""
-        return self.occurrence.claim.header.rules.tasks[self.place].name
 
     # -------------------------------------------------------------------------------------- what the context asks for
 
@@ -247,3 +241,125 @@ class OpenAttempt:
         assert self.worker is not None, "an attempt that runs has a worker"
         asked = asyncio.run_coroutine_threadsafe(self.look_up_previous(context), self.worker.get_loop())
         return asked.result()
+
+
+class OwnedKeys:
+    """The occurrences of one engine, and the keys that the node's beat has to name.
+
+    `lingering` are no longer this node's, and a body of them has not ended (S2-007). One that is
+    claimed anew meanwhile waits `behind` it. `latest` is the attempt that began last. The engine
+    writes on its loop, the beat reads in its thread.
+    """
+
+    def __init__(self) -> None:
+        self._occurrences: dict[int, OwnedOccurrence] = {}
+        self.lingering: dict[int, OwnedOccurrence] = {}
+        self._behind: dict[int, OwnedOccurrence] = {}
+        self._unwritable: set[ClaimKey] = set()
+        self._handed_over: Mapping[int, ClaimKey] = {}
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
+        self.latest: OpenAttempt | None = None
+
+    # --------------------------------------------------------------------------------------- asked by the beat's thread
+
+    def named(self) -> set[ClaimKey]:
+        """Return the keys that the beat names; may be called from another thread."""
+        # Of copies: the engine goes on writing meanwhile.
+        named = {occurrence.claim.key for occurrence in list(self._occurrences.values())}
+        named.update(list(self._unwritable), list(self._handed_over.values()))
+        return named
+
+    @property
+    def latest_job(self) -> str:
+        """The job whose attempt began last: if the loop stands still, it is the one to look at."""
+        latest = self.latest
+        return "" if latest is None else latest.occurrence.claim.job.name
+
+    # ---------------------------------------------------------------------------------------------- asked by the engine
+
+    def __iter__(self) -> Iterator[OwnedOccurrence]:
+        return iter(list(self._occurrences.values()))
+
+    def get(self, handle: int) -> OwnedOccurrence | None:
+        """Return the occurrence of this handle, whatever its fence."""
+        return self._occurrences.get(handle)
+
+    def find(self, key: ClaimKey) -> OwnedOccurrence | None:
+        """Return the occurrence that is owned by this very claim: it may have been claimed anew since."""
+        occurrence = self._occurrences.get(key.handle)
+        return occurrence if occurrence is not None and occurrence.claim.key == key else None
+
+    def knows(self, key: ClaimKey) -> bool:
+        """Whether the beat names this key."""
+        return self.find(key) is not None or key in self._unwritable
+
+    def add(self, occurrence: OwnedOccurrence) -> None:
+        """Own the occurrence from now on."""
+        if not self._occurrences:
+            self._is_empty.clear()
+        self._occurrences[occurrence.claim.key.handle] = occurrence
+
+    def remove(self, occurrence: OwnedOccurrence) -> None:
+        """Own the occurrence no more."""
+        handle = occurrence.claim.key.handle
+        if self._occurrences.get(handle) is occurrence:
+            del self._occurrences[handle]
+        if self._behind and self._behind.get(handle) is occurrence:
+            del self._behind[handle]
+        if not self._occurrences and not self.lingering:
+            self._is_empty.set()
+
+    async def emptied(self) -> None:
+        """Return when nothing is owned and no body lingers."""
+        await self._is_empty.wait()
+
+    # ------------------------------------------------------------------------------------------ one handle, two claims
+
+    def linger(self, occurrence: OwnedOccurrence) -> None:
+        """Remember that bodies of this occurrence, which is no longer this node's, have not ended."""
+        if occurrence.open:
+            self.lingering[occurrence.claim.key.handle] = occurrence
+
+    def wait_behind(self, occurrence: OwnedOccurrence) -> None:
+        """Let the occurrence begin once the body of its older claim has ended.
+
+        It is not given back after 250 ms like one that waits for a slot: another node would begin it beside the older
+        body (S2-007), and this node would only claim it again. It waits for the grace period at most: then the
+        older body is left behind.
+        """
+        self._behind[occurrence.claim.key.handle] = occurrence
+
+    def linger_no_more(self, occurrence: OwnedOccurrence) -> OwnedOccurrence | None:
+        """Forget an occurrence whose last body has ended; return the newer claim that waited for that."""
+        handle = occurrence.claim.key.handle
+        if self.lingering.get(handle) is not occurrence:
+            return None
+        del self.lingering[handle]
+        if not self._occurrences and not self.lingering:
+            self._is_empty.set()
+        return self._behind.pop(handle, None)
+
+    def wait_no_more(self, handle: int) -> None:
+        """Let the occurrence of this handle not wait for an older claim."""
+        self._behind.pop(handle, None)
+
+    def take_waiting(self) -> list[OwnedOccurrence]:
+        """Return every occurrence that waits for an older claim, and let none wait any more."""
+        waiting = list(self._behind.values())
+        self._behind.clear()
+        return waiting
+
+    # ------------------------------------------------------------------------------------- keys of what is not run here
+
+    def give_up(self, key: ClaimKey) -> None:
+        """Name the key until the store says that it is gone: else the beat would hand the occurrence over again."""
+        self._unwritable.add(key)
+
+    def forget(self, key: ClaimKey) -> None:
+        """Name no longer a key that was given up: it is settled."""
+        self._unwritable.discard(key)
+
+    def name_too(self, keys: Mapping[int, ClaimKey]) -> None:
+        """Name the keys in this mapping too, as it is at each beat: another engine of this node runs them."""
+        self._handed_over = keys

@@ -20,9 +20,9 @@ from everytick.domain.policies import OnStoreOutage
 from everytick.domain.texts import FALLING_BACK
 from everytick.errors import NotFound, StoreUnavailable
 from everytick.node.events import Event, Happening
+from everytick.node.health import in_time
 from everytick.node.hooks import HookTable
-from everytick.node.in_time import in_time
-from everytick.node.owned_keys import OwnedKeys
+from everytick.node.occurrence import OwnedKeys
 from everytick.node.scope import Scope
 from everytick.node.stopping import StopMode
 from everytick.node.tools import Tools

@@ -12,9 +12,8 @@ from everytick.domain.outcome import Lost
 from everytick.domain.steps import Step, deadline_of
 from everytick.domain.texts import SILENT_NODE
 from everytick.node.clock import NodeClock
-from everytick.node.events import Event, Happening
+from everytick.node.events import Event, Happening, Listeners
 from everytick.node.inbox import Unwritable
-from everytick.node.listeners import Listeners
 from everytick.node.settings import NodeSettings
 from everytick.node.silence import Silence
 from everytick.stores.addresses import AnyStore

@@ -13,6 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 from everytick.node.occurrence import OwnedOccurrence
 
@@ -42,12 +43,16 @@ class Slots:
         self._since, self._freed, self._rate = monotonic(), 0, 0.0
         self._length = self._square = 0.0
         self._has_given_back = False
-        self._backlog: deque[OwnedOccurrence] = deque()
-        self._reserved: dict[int, int] = {}  # how many slots for each call under way, by its number
+        self.backlog: deque[OwnedOccurrence] = deque()
+        """The occurrences that were claimed and wait for a slot, first come first."""
+        self.reserved: dict[int, int] = {}
+        """How many slots are kept for each call under way that may bring claims, by its number."""
         self._is_answered = asyncio.Event()
         self._is_answered.set()
         self.next_call = 1
         """The number of the next call that may bring claims."""
+        self.freed_at: datetime | None = None
+        """The store's time at which a slot became free for what waits; None once that was looked at."""
         self.low = 1
         """With fewer in the backlog than this, it is time to claim more."""
 
@@ -61,10 +66,11 @@ class Slots:
         self.busy += 1
         self._has_given_back = False
 
-    def free(self) -> None:
-        """Count an occurrence that needs its slot no more."""
+    def free(self, now: datetime) -> None:
+        """Count an occurrence that needs its slot no more since `now`."""
         self.busy -= 1
         self._freed += 1
+        self.freed_at = now
 
     def ran(self, seconds: float) -> None:
         """Learn how long an attempt has taken."""
@@ -87,7 +93,7 @@ class Slots:
 
     def free_now(self) -> int:
         """Return how many slots are free, without those that something waits for or that are reserved."""
-        return self.count - self.busy - len(self._backlog) - sum(self._reserved.values())
+        return self.count - self.busy - len(self.backlog) - sum(self.reserved.values())
 
     def wanted(self) -> int:
         """Return how many to claim now: for the free slots, and for those that are free within `AHEAD_SECONDS`."""
@@ -96,7 +102,7 @@ class Slots:
         self.low = max(1, ahead // 2)
         room = self.free_now() + ahead
         # Few at a time only where nothing is left to begin.
-        least = max(1, ahead // 4) if self._backlog else 1
+        least = max(1, ahead // 4) if self.backlog else 1
         return min(room, max(_AT_ONCE, self.count), MOST_AHEAD) if room >= least else 0
 
     def ahead(self) -> int:
@@ -124,24 +130,19 @@ class Slots:
     def reserve(self, count: int) -> Iterator[None]:
         """Keep this many slots for the claims that a call to the store may bring, until it is answered."""
         call, self.next_call = self.next_call, self.next_call + 1
-        self._reserved[call] = count
+        self.reserved[call] = count
         self._is_answered.clear()
         try:
             yield
         finally:
-            del self._reserved[call]
-            if not self._reserved:
+            del self.reserved[call]
+            if not self.reserved:
                 self._is_answered.set()
-
-    @property
-    def is_reserved(self) -> bool:
-        """Whether a call is under way that may bring claims."""
-        return bool(self._reserved)
 
     @property
     def oldest_call(self) -> int:
         """The number of the oldest call that is under way; of the next one if there is none."""
-        return next(iter(self._reserved), self.next_call)
+        return next(iter(self.reserved), self.next_call)
 
     async def answered(self) -> None:
         """Return once no call is under way that may bring claims."""
@@ -152,30 +153,26 @@ class Slots:
     @property
     def waiting(self) -> int:
         """How many occurrences were claimed and wait for a slot."""
-        return len(self._backlog)
+        return len(self.backlog)
 
-    def wait(self, occurrence: OwnedOccurrence) -> None:
-        """Let the occurrence begin when a slot is free, after those that wait already."""
-        self._backlog.append(occurrence)
-
-    def next(self) -> OwnedOccurrence:
-        """Take the first occurrence out of the backlog."""
-        return self._backlog.popleft()
+    def next(self) -> OwnedOccurrence | None:
+        """Take the first occurrence out of the backlog; None if nothing waits or no slot is free."""
+        return self.backlog.popleft() if self.backlog and self.busy < self.count else None
 
     def remove(self, occurrence: OwnedOccurrence) -> None:
         """Take the occurrence out of the backlog, if it is there."""
-        if occurrence in self._backlog:
-            self._backlog.remove(occurrence)
+        if occurrence in self.backlog:
+            self.backlog.remove(occurrence)
 
     def take_backlog(self) -> list[OwnedOccurrence]:
         """Empty the backlog and return what was in it."""
-        waiting = list(self._backlog)
-        self._backlog.clear()
+        waiting = list(self.backlog)
+        self.backlog.clear()
         return waiting
 
     def seconds_left(self) -> float | None:
         """Return in how many seconds the first of the backlog has waited too long; None if nothing waits."""
-        return self._backlog[0].arrived_at + WAIT_SECONDS - self._monotonic() if self._backlog else None
+        return self.backlog[0].arrived_at + WAIT_SECONDS - self._monotonic() if self.backlog else None
 
     def take_overdue(self) -> OwnedOccurrence | None:
         """Take the first out of the backlog if it waited too long and no slot is free: another node may have one."""
@@ -183,4 +180,4 @@ class Slots:
         if left is None or left > 0 or self.is_free:
             return None
         self.give_back()
-        return self._backlog.popleft()
+        return self.backlog.popleft()

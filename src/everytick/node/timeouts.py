@@ -56,7 +56,8 @@ class Timeouts:
         elif timeout is not None and timeout < _SHORT and attempt.until is not None:
             self._limit(attempt, timeout)
         self._young[attempt] = None
-        self._wind()
+        if not self._is_wound:
+            self._wind()
 
     def timed(self, attempt: OpenAttempt) -> None:
         """Wind the timeout of an attempt that has only now begun."""
@@ -73,7 +74,8 @@ class Timeouts:
             self._alarms.turn_off(attempt.alarm)
         if attempt.log_place is not None or attempt.progress_made is not None:
             self._note(attempt)
-            self._wind()
+            if not self._is_wound:
+                self._wind()
 
     async def close(self) -> None:
         """Write the last notes."""
@@ -83,9 +85,9 @@ class Timeouts:
             await self._write()
 
     def _wind(self) -> None:
-        if not self._is_wound:
-            self._is_wound = True
-            self._alarms.after(_ROUND, self._inbox, TimeoutsDue())
+        """Look at the open attempts again in a moment."""
+        self._is_wound = True
+        self._alarms.after(_ROUND, self._inbox, TimeoutsDue())
 
     def _limit(self, attempt: OpenAttempt, timeout: timedelta) -> None:
         """Wind the timeout of an attempt; it counts on the monotonic clock, whatever the store's clock shows."""

@@ -2,12 +2,11 @@
 
 from everytick.domain.values import value
 from everytick.node.alarms import Alarms
-from everytick.node.clock import NodeClock
+from everytick.node.clock import NodeClock, Offset
+from everytick.node.events import Listeners
 from everytick.node.health import Health
 from everytick.node.inbox import Inbox
-from everytick.node.listeners import Listeners
 from everytick.node.logs import Logs
-from everytick.node.offset import Offset
 from everytick.node.reporter import Reporter
 from everytick.node.settings import NodeSettings
 from everytick.runners.base import Repertoire

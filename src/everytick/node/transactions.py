@@ -12,8 +12,8 @@ from everytick.domain.payload import Payload, payload
 from everytick.domain.statuses import AttemptStatus
 from everytick.domain.steps import AttemptEnded, Step
 from everytick.errors import Fenced, StoreUnavailable
-from everytick.node.backoff import Backoff
 from everytick.node.clock import NodeClock
+from everytick.node.health import Backoff
 from everytick.node.inbox import Inbox, TransactionOver
 from everytick.node.occurrence import CanBeTakenBack, OpenAttempt, OwnedOccurrence
 from everytick.stores.addresses import AnyStore

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from everytick.domain.texts import JOB_AHEAD
 from everytick.node.foresight import LEAD_SECONDS, Calm
-from everytick.node.in_time import in_time
+from everytick.node.health import in_time
 from everytick.node.inbox import BeatWanted, Inbox, LookWanted
 from everytick.node.planner import Planner
 from everytick.node.scope import Scope

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from everytick.domain.steps import Step
 from everytick.errors import StoreGone, StoreUnavailable
-from everytick.node.backoff import Backoff
-from everytick.node.health import Health
-from everytick.node.inbox import Inbox, StepWritten
+from everytick.node.health import Backoff, Health
+from everytick.node.inbox import Inbox, StepsWritten
 from everytick.node.occurrence import OwnedOccurrence
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Claim, Commit, CommitAnswer, CommitAway, CommitFailed
@@ -98,18 +97,19 @@ class Writer:
             # A mistake in a store: its steps stay in the queue, and are written when this loop begins again.
             self._queue.extendleft(reversed(batch))
             raise
+        written: list[tuple[OwnedOccurrence, Step, Commit | None]] = []
         for occurrence, (_, step), answer in zip(batch, steps, answers, strict=True):
             if isinstance(answer, CommitAway):
                 away.append(occurrence)
                 continue
-            occurrence.steps = occurrence.steps[1:]
-            if occurrence.steps and answer is Commit.COMMITTED:
+            if answer is Commit.COMMITTED and len(occurrence.steps) > 1:
+                occurrence.steps = occurrence.steps[1:]
                 self._queue.append(occurrence)
             else:
-                occurrence.is_queued = False
-                occurrence.steps = ()
-            self._inbox.put(StepWritten(occurrence, step, answer if isinstance(answer, Commit) else None))
+                occurrence.steps, occurrence.is_queued = (), False
+            written.append((occurrence, step, answer if isinstance(answer, Commit) else None))
         self._set_aside(away)
+        self._inbox.put(StepsWritten(written))
 
     def _set_aside(self, away: list[OwnedOccurrence]) -> None:
         """Try these again later."""
@@ -133,7 +133,8 @@ class Writer:
                 await asyncio.sleep(backoff.failed(error))
             else:
                 self._health.answered()
-                _log_refused(steps, answers)
+                if answers.count(Commit.COMMITTED) != len(answers):
+                    _log_refused(steps, answers)
                 return answers
 
 

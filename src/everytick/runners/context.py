@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from enum import Enum
+from functools import partial
 from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -337,11 +338,8 @@ def current() -> Context:
     return found
 
 
-def enter(context: Context) -> None:
-    """Make this the context of the code that follows in the same task or thread."""
-    _current.set(context)
+enter = _current.set
+"""Make this the context of the code that follows in the same task or thread."""
 
-
-def leave() -> None:
-    """Let the code that follows in the same asyncio task or thread belong to no attempt."""
-    _current.set(None)
+leave = partial(_current.set, None)
+"""Let the code that follows in the same asyncio task or thread belong to no attempt."""

@@ -8,13 +8,12 @@ from typing import Any
 
 from everytick.domain.job import Job
 from everytick.node.alarms import Alarms
-from everytick.node.clock import NodeClock
+from everytick.node.clock import NodeClock, Offset
+from everytick.node.events import Listeners
 from everytick.node.health import Health
 from everytick.node.hooks import HookTable
 from everytick.node.inbox import Inbox
-from everytick.node.listeners import Listeners
 from everytick.node.logs import Logs
-from everytick.node.offset import Offset
 from everytick.node.reporter import Reporter
 from everytick.node.scope import Scope
 from everytick.node.settings import node_settings

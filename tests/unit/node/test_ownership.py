@@ -496,7 +496,7 @@ def test_what_was_taken_away_before_it_began_takes_no_slot(live: Live) -> None:
         asked = [await world.trigger(job) for job in jobs]
         await pause("100ms")
         assert node.engine.slots.waiting > 0
-        claim = node.engine.slots._backlog[0].claim
+        claim = node.engine.slots.backlog[0].claim
         taken = claim.occurrence
         await world.store.orphans("other", 1, {}, [claim.key])
         for id_ in set(asked) - {taken.id}:

@@ -8,7 +8,7 @@ from everytick import Everytick, every
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.node.slots import MOST_AHEAD, Slots
 from tests.unit.node.conftest import Live
-from tests.unit.node.worlds import World, has_run_short_bodies, passing, pause
+from tests.unit.node.worlds import NOON, World, has_run_short_bodies, passing, pause
 
 
 class Time:
@@ -29,7 +29,7 @@ def run_bodies(slots: Slots, time: Time, *, bodies: int, each: float) -> None:
         time.reading += each
         for _ in range(slots.count):
             slots.ran(each)
-            slots.free()
+            slots.free(NOON)
         slots.ahead()
 
 
@@ -69,7 +69,7 @@ def test_a_heartbeat_beside_long_bodies_does_not_make_them_look_short() -> None:
     for _ in range(100):
         slots.take()
         slots.ran(0.0001)
-        slots.free()
+        slots.free(NOON)
     time.reading += 0.03
 
     assert slots.ahead() == 0

@@ -13,9 +13,9 @@ from everytick.domain.occurrence import Occurrence
 from everytick.domain.schedule import Schedule
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
+from everytick.node.clock import Offset
 from everytick.node.hooks import hook_table
 from everytick.node.node import Node
-from everytick.node.offset import Offset
 from everytick.node.settings import node_settings
 from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
@@ -117,7 +117,7 @@ async def has_run_short_bodies(node: Node) -> None:
     for _ in range(1_000):
         slots.take()
         slots.ran(0.001)
-        slots.free()
+        slots.free(NOON)
     await pause("100ms")
     assert slots.ahead() > 0
 

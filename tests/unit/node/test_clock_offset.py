@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from everytick.node.clock import NodeClock
-from everytick.node.offset import Offset
+from everytick.node.clock import NodeClock, Offset
 from everytick.schedules.interval import every
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, pause
