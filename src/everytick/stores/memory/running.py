@@ -173,12 +173,13 @@ class Running(Base):
         return header, life
 
     def _commit_step(self, claim: Claim, step: Step, now: datetime) -> Commit:
-        row = self._tables.handles.get(claim.handle)
-        if row is None or row.token != claim.key.token:
+        handle, fence, token = claim.key
+        row = self._tables.handles.get(handle)
+        if row is None or row.token != token:
             return Commit.STALE
-        if row.fence != claim.fence:
+        if row.fence != fence:
             # An end raises the fence and keeps the number: this tells a repeated end from a stale step.
-            again = row.status in ENDED and row.fence == claim.fence + 1 and row.number == step.number
+            again = row.status in ENDED and row.fence == fence + 1 and row.number == step.number
             return Commit.COMMITTED if again else Commit.STALE
         if step.number <= row.number:
             return Commit.COMMITTED
