@@ -68,7 +68,7 @@ def jobs(draw: st.DrawFn) -> Job:
         if draw(st.booleans()):
             own["retry"] = draw(retries())
         if mode == "graph":
-            # Only after smaller names, so that nobody waits in a circle; their order in the job is another.
+            # Only after smaller names, so that there is no cycle; their order in the job is another.
             own["after"] = tuple(sorted(peer for peer in names if peer < name and draw(st.booleans())))
         tasks[name] = own
     return job(
@@ -110,7 +110,7 @@ def disturbing() -> st.SearchStrategy[Event]:
 
 
 def happens(life: Life, told: Event) -> None:
-    """Tell one event to whoever it would reach."""
+    """Deliver one event to the node that it would reach."""
     names = {task.name for task in life.rules.tasks}
     if isinstance(told, (AttemptEnded, WaitOver)) and told.task not in names:
         return
@@ -126,7 +126,7 @@ def happens(life: Life, told: Event) -> None:
 
 
 def live_on(life: Life) -> None:
-    """Nothing disturbs it any more: whatever is open succeeds, waits end, somebody claims."""
+    """Nothing disturbs it any more: open attempts succeed, waits end, a node claims."""
     for _ in range(200):
         if life.status in FINISHED:
             return

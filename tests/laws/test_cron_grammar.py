@@ -73,7 +73,7 @@ def test_a_nearly_right_macro_is_refused(macro: str, edits: list[tuple[float, st
 def test_a_refusal_names_the_field_and_carries_its_cause(dialect: str, data: st.DataObject) -> None:
     """S2-045, S2-047, S2-048: the field that is wrong is named when only one is."""
     fields = data.draw(expressions(dialect)).split(" ")
-    # A missing "?" would be a second mistake, and which of two is named first is nobody's promise.
+    # A missing "?" would be a second mistake, and which of two is named first is not promised.
     place = data.draw(st.sampled_from([place for place, field in enumerate(fields) if field != "?"]))
     fields[place] = data.draw(MISTAKES)
     field = GRAMMAR[dialect][place].name

@@ -42,7 +42,7 @@ Deed = tuple[float, str]
 # ------------------------------------------------------------------------------------------------ what there may be
 
 # Instants lie on whole tens of seconds; bodies, deeds and outages never end there, nor where each other does: who is
-# first of two at one moment is anybody's guess, and a node may need a quarter of a second to tell somebody to stop.
+# first of two at one moment is anybody's guess, and a node may need a quarter of a second to tell a task to stop.
 POLICIES = st.fixed_dictionaries(
     {"rule": st.sampled_from(["every 10s", "every 20s", "(every 30s) | (every 50s)"])},
     optional={
@@ -103,7 +103,7 @@ def definition(job: Job) -> tuple[Any, dict[str, Any]]:
 
 
 async def do(store: Any, job_id: str, deed: str, number: int) -> None:
-    """Do what somebody does."""
+    """Carry out one action of a person."""
     match deed:
         case "trigger":
             await store.request(job_id, Trigger(f"asked-{number}"))

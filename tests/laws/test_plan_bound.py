@@ -1,4 +1,4 @@
-"""Planning costs what is decided, never how long nobody looked."""
+"""Planning costs what is decided, never how long it was not planned."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -109,7 +109,7 @@ def told(looks: list[Looked]) -> set[str]:
 @settings(max_examples=100)
 @given(crowds(), st.sampled_from(["stop_schedule", "restart_schedule"]), st.integers(2, 12))
 def test_a_stop_reaches_every_busy_one_in_view_or_not(active: list[Active], kind: str, shown: int) -> None:
-    """S4-044: everyone who stood in line before the stop, and nobody else."""
+    """S4-044: every occurrence in line before the stop, and no other."""
     stop = NOW - HOUR / 2
     seen = job_with(active, overlap="allow", grace="1h", **{kind: "30 * * * *"})
 

@@ -1,4 +1,4 @@
-"""Ends that nobody waits for: a job sleeps through them, and nothing would have followed from them."""
+"""Unawaited ends: they do not wake the job, and nothing would have followed from them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,7 +35,7 @@ def _decides(made: Plan) -> bool:
 @settings(max_examples=200)
 @given(histories())
 def test_nothing_follows_from_an_end_that_a_plan_does_not_await(history: History) -> None:
-    """Liveness: whoever does not look at such an end, and first looks at `wake_at`, has missed nothing."""
+    """Liveness: a plan at `wake_at` instead of at such an end has missed nothing."""
     for looked in history:
         now, wake_at = looked.now, looked.plan.wake_at
         if looked.plan.awaits_ends or (wake_at is not None and wake_at <= now):
@@ -52,7 +52,7 @@ def test_nothing_follows_from_an_end_that_a_plan_does_not_await(history: History
 @settings(max_examples=200)
 @given(histories())
 def test_an_occurrence_that_begins_to_wait_behind_unawaited_ends_is_planned_once_more(history: History) -> None:
-    """An end between the snapshot and the mark wakes nobody: the plan after it sees whether there was one."""
+    """An end between the snapshot and the mark does not wake the job: the plan after it sees whether there was one."""
     for looked in history:
         unmarked = plan(replace(looked.snapshot, awaited=False), looked.now, looked.limit)
         again = looked.plan.awaits_ends and looked.snapshot.busy_count > 0

@@ -1,4 +1,4 @@
-"""The line: who is busy, who waits, who comes next, and that nobody waits for ever."""
+"""The line: which occurrences are busy, wait and come next, and that none waits without end."""
 
 from datetime import datetime, timedelta
 
@@ -120,7 +120,7 @@ def test_a_catch_up_costs_no_live_instant(history: History) -> None:
 @settings(max_examples=120)
 @given(histories())
 def test_every_waiting_occurrence_has_a_busy_one_before_it(history: History) -> None:
-    """Liveness; F4: and nobody waits while there is room, unless the planner comes straight back for him."""
+    """Liveness; F4: and none waits while there is room, unless the job is planned again at once."""
     for looked in history:
         now = looked.now
         if looked.snapshot.retire_at is not None or not in_force(looked.snapshot.editions, now).enabled:
@@ -153,7 +153,7 @@ def test_no_plan_makes_more_busy_than_may_be(history: History) -> None:
 @settings(max_examples=120)
 @given(histories())
 def test_occurrences_start_in_the_order_of_the_line(history: History) -> None:
-    """S4-017; order; C-12, S4-019: by (line_at, id), and nobody is released before one who waits longer."""
+    """S4-017; order; C-12, S4-019: by (line_at, id), and none is released before one that waits longer."""
     for looked in history:
         order = [(each.line_at, each.id) for each in looked.plan.creations]
         assert order == sorted(order), looked

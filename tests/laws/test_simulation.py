@@ -156,7 +156,7 @@ def test_the_model_and_a_node_run_the_same_at_the_same_times(
     jobs: list[dict[str, Any]], slots: int, outage: Outage
 ) -> None:
     if any(job["overlap"] == "cancel_running" for job in jobs):
-        # Who is asked to stop gives his slot on when he obeys: of two at one moment, either may be the first.
+        # A canceled run frees its slot when it ends: of two at one moment, either may be the first.
         slots = 20
     ran, skipped, made = by_a_node(jobs, slots, outage)
     foreseen, left_out = asyncio.run(by_the_model(made, jobs, slots, outage))

@@ -174,7 +174,7 @@ def start(nth: int, status: OccurrenceStatus, superseded_by_next: bool) -> Fact:
 
 
 def pause(minutes: int | None, missed: Missed) -> Fact:
-    """The schedule is held, and what nobody has claimed goes back in line."""
+    """The schedule is held, and unclaimed occurrences are queued again."""
 
     def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
         if any(each.holds(now) for each in seen.pauses):
@@ -213,7 +213,7 @@ def edit(rule: str, policies: dict[str, Any], delay: int) -> Fact:
 
 
 def request(cause: Cause, number: int, overlap: Overlap | None, reach: int, again: bool) -> Fact:
-    """Somebody asks for something."""
+    """A request is made."""
 
     def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
         if not seen.editions[-1].job.enabled:
@@ -247,7 +247,7 @@ def adjust(kind: AdjustmentKind, nth: int, by_minutes: int) -> Fact:
 
 
 def reschedule(minutes: int) -> Fact:
-    """The next run is set by somebody."""
+    """The next run is set by hand."""
 
     def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
         return replace(seen, reschedule=Rescheduled(now, now + minutes * MINUTE))
@@ -337,7 +337,7 @@ Step = tuple[Fact | None, timedelta, bool]
 
 
 def steps(fact: st.SearchStrategy[Fact]) -> st.SearchStrategy[list[Step]]:
-    """A fact may be written, some time goes by, and somebody looks or not."""
+    """A fact may be written, some time passes, and the job is planned or not."""
     waits = st.integers(0, 90).map(lambda n: n * timedelta(seconds=10)) | st.integers(0, 900).map(lambda n: n * MINUTE)
     looks = st.sampled_from([True, True, True, False])
     return st.lists(st.tuples(st.none() | fact, waits, looks), min_size=3, max_size=14)
@@ -368,7 +368,7 @@ def settled(seen: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) -> Iterat
 
 
 def _as_planned(seen: JobSnapshot) -> JobSnapshot:
-    """The job without what every commit changes: two plans that see the same decide the same, for ever."""
+    """The job without what every commit changes: two plans of the same snapshot always decide the same."""
     return replace(seen, revision=0, wake_at=None)
 
 

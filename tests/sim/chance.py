@@ -44,6 +44,6 @@ async def passing(seconds: float) -> None:
 
 
 def _ring(over: "asyncio.Future[None]") -> None:
-    # Whoever waited may have been canceled in the very moment in which the timer rings.
+    # The waiting task may have been canceled at the very moment of the timer.
     if not over.done():
         over.set_result(None)

@@ -48,7 +48,7 @@ class Bursts(World):
         return self.chance.choice([0.5, 2.0, 4.0])
 
     async def burst(self) -> None:
-        """Somebody asks for dozens of occurrences at once."""
+        """Dozens of occurrences are requested at once."""
         [record] = [each for each in await self.store.list() if each.job.name == "burst"]
         for _ in range(60):
             self.started["asked"] += 1
@@ -64,7 +64,7 @@ class Bursts(World):
             peer.wire.slow = self.chance.choice([0.0, 0.005, 0.1])
 
     async def people(self) -> None:
-        """Somebody holds the schedules, or lets them go."""
+        """The schedules are paused or resumed."""
         for record in await self.store.list():
             if self.chance.random() < 0.5:
                 await self.store.request(record.job.id, Pause())

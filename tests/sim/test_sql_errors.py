@@ -40,7 +40,7 @@ class Refusing(World):
         self.database.read_only_until = self.loop.time() + self.chance.choice([1, 8, 30])
 
     async def break_schema(self) -> None:
-        """A table is missing for some seconds, until somebody mends it."""
+        """A table is missing for some seconds, until it is restored."""
         self.database.broken_until = self.loop.time() + self.chance.choice([2, 10, 40])
 
 

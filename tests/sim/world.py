@@ -66,7 +66,7 @@ class World:
         self.database = Database(self.loop.time)
 
     def host_time(self) -> datetime:
-        """Return what the hosts' clocks show, which nobody sets."""
+        """Return the time of the hosts' monotonic clocks."""
         return BEGIN + timedelta(seconds=self.loop.time())
 
     # ----------------------------------------------------------------------------------------- what there is to do
@@ -177,7 +177,7 @@ class World:
         self.chance.choice(self.living).wire.frozen_until = self.loop.time() + self.chance.choice([3, 15, 40])
 
     async def hang(self) -> None:
-        """A task holds the loop of a node up, which goes on beating, and somebody edits all jobs meanwhile."""
+        """A task holds the loop of a node up, which goes on beating, while all jobs are edited."""
         self.chance.choice(self.living).wire.held_until = self.loop.time() + self.chance.choice([5, 30, 90])
         if self.chance.random() < 0.5:
             for name in sorted(self.words):
@@ -188,7 +188,7 @@ class World:
         self.chance.choice(self.living).wire.silent_until = self.loop.time() + self.chance.choice([2, 15, 40])
 
     async def outage(self) -> None:
-        """Nobody reaches the store for a while."""
+        """The store is away for a while."""
         until = self.loop.time() + self.chance.choice([1, 10, 30])
         for peer in self.peers:
             peer.wire.silent_until = until
@@ -205,7 +205,7 @@ class World:
         self.offset += timedelta(seconds=self.chance.choice([-120, -30, -3, 3, 40, 300]))
 
     async def people(self) -> None:
-        """Somebody asks for something."""
+        """A request is made."""
         name = self.chance.choice(sorted(self.words))
         [job_id] = [record.job.id for record in await self.store.list() if record.job.name == name]
         match self.chance.choice(["pause", "resume", "trigger", "cancel", "edit"]):

@@ -29,7 +29,7 @@ def job(
     code: str = "",
     **policies: Any,
 ) -> Job:
-    """Return a job: hourly, of one task, with somebody who waits for its reports, unless said otherwise."""
+    """Return a job: hourly, of one task, with reports, unless said otherwise."""
     written = [define_task(name, task) for task in tasks]
     return define_job(name, schedule(when), policies=policies, tasks=written, reports=reports, code=code)
 

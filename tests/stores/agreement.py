@@ -339,7 +339,7 @@ class Pair:
         assert answers[0] == answers[1], f"steps after {self.done[-12:]}"
 
     async def do_step_of_another(self) -> None:
-        """Write by a handle and a fence that another copy of the store gave to somebody else: the token tells."""
+        """Write by a handle and a fence that another copy of the store gave to another owner: the token tells."""
         written = [place for place, (step, _) in self.steps.items() if step.commits]
         if written:
             place = self.random.choice(written)

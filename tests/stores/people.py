@@ -19,7 +19,7 @@ SqlStore: TypeAlias = SqliteStore | PostgresStore
 
 
 class Person:
-    """Somebody with a client of the database's own."""
+    """A person with a client of the database's own."""
 
     def __init__(self, sqlite: Path | None = None, postgres: tuple[str, str] | None = None) -> None:
         self._sqlite, self._postgres = sqlite, postgres
@@ -72,7 +72,7 @@ def read(value: Any) -> Any:
 
 @asynccontextmanager
 async def on_sqlite(folder: Path) -> AsyncIterator[tuple[SqliteStore, Person]]:
-    """Give a store on the host's clock, and somebody beside it."""
+    """Give a store on the host's clock, and a person beside it."""
     store = SqliteStore(folder / "people.db")
     await store.open()
     try:
@@ -83,7 +83,7 @@ async def on_sqlite(folder: Path) -> AsyncIterator[tuple[SqliteStore, Person]]:
 
 @asynccontextmanager
 async def on_postgres(server: Server) -> AsyncIterator[tuple[PostgresStore, Person]]:
-    """Give a store on the server's clock, and somebody beside it."""
+    """Give a store on the server's clock, and a person beside it."""
     async with schema(server) as name:
         store = PostgresStore(server.address, schema=name)
         await store.open()

@@ -1,4 +1,4 @@
-"""Ends that somebody waits for wake their job; those that nobody waits for are slept through."""
+"""Awaited ends wake their job; others do not."""
 
 from datetime import datetime, timedelta
 
@@ -38,7 +38,7 @@ async def test_an_unawaited_end_wakes_no_job(store: AnyStore, clock: ManualClock
     assert await wake_at(store, stored.job_id) == coming
     seen = (await store.look([stored.job_id]))[stored.job_id]
     assert seen.woken == woken
-    # Though nobody was woken, whoever looks knows of it.
+    # Though no job was woken, the next snapshot has it.
     assert seen.last_end is not None
     assert seen.last_end == seen.last_success
     assert seen.last_end.scheduled_for == clock.time
@@ -47,7 +47,7 @@ async def test_an_unawaited_end_wakes_no_job(store: AnyStore, clock: ManualClock
 
 
 async def test_the_last_end_is_known_to_the_plans_that_follow(store: AnyStore, clock: ManualClock) -> None:
-    """skip_if_successful reads the last success, whoever was woken by it."""
+    """skip_if_successful reads the last success, whether or not it woke the job."""
     stored = await put(store, job(skip_if_successful=True))
     clock.move(hours=1)
     await plan_once(store)
@@ -72,7 +72,7 @@ async def test_an_end_wakes_the_job_of_a_waiting_occurrence(store: AnyStore, clo
     assert not await is_awaited(store, stored.job_id)
     clock.move(hours=1)
     await plan_once(store)
-    # Somebody began to wait behind one that would have woken nobody: one more look, and they are all marked.
+    # An occurrence began to wait behind an unawaited one: one more plan, and all are marked.
     assert await wake_at(store, stored.job_id) == clock.time
     assert await is_awaited(store, stored.job_id)
     await plan_once(store)
@@ -86,7 +86,7 @@ async def test_an_end_wakes_the_job_of_a_waiting_occurrence(store: AnyStore, clo
 
 
 async def test_an_end_before_the_mark_is_not_slept_through(store: AnyStore, clock: ManualClock) -> None:
-    """Architecture 1, `woken`: X ends, waking nobody, between the snapshot and the plan that queues Y behind it."""
+    """Architecture 1, `woken`: X ends unawaited between the snapshot and the plan that queues Y behind it."""
     await put(store, job(overlap="allow"))
     [stored] = await store.list()
     clock.move(hours=1)

@@ -21,7 +21,7 @@ from tests.stores.clock import ManualClock
 
 
 async def test_a_beat_names_what_to_stop_what_is_gone_and_what_to_adopt(store: AnyStore, clock: ManualClock) -> None:
-    """E2: a claim whose reply was lost is adopted, or it would run for ever beside a healthy beat."""
+    """E2: a claim whose reply was lost is adopted, or it would stay RUNNING beside a healthy beat."""
     await put(store, job(overlap="allow"))
     clock.move(hours=1)
     await plan_once(store)
@@ -52,7 +52,7 @@ async def test_of_many_reapers_one_takes_over(store: AnyStore, clock: ManualCloc
 
 
 async def test_a_node_that_beats_keeps_its_own_however_long_it_takes(store: AnyStore, clock: ManualClock) -> None:
-    """S0-069, S0-072, E3: age is not liveness; whoever has beaten since it was seen keeps what it holds."""
+    """S0-069, S0-072, E3: age is not liveness; a node that has beaten since keeps its claims."""
     await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
@@ -84,7 +84,7 @@ async def test_a_wait_that_a_silent_node_kept_is_only_released(store: AnyStore, 
 
 
 async def test_after_too_many_losses_it_ends(store: AnyStore, clock: ManualClock) -> None:
-    """I4 of the catalogue: a task that kills its node is not run for ever (`max_lost`)."""
+    """I4 of the catalogue: a task that kills its node is not run without end (`max_lost`)."""
     await put(store, job(on_orphan="restart", max_lost=2))
     clock.move(hours=1)
     await plan_once(store)

@@ -187,7 +187,7 @@ async def test_a_reschedule_takes_the_place_of_the_instants_before_it(store: Any
 async def test_a_plan_does_not_replace_an_occurrence_that_was_claimed_since(
     store: AnyStore, clock: ManualClock, claimed: bool
 ) -> None:
-    """F1: the plan ends what nobody has claimed, and before its commit somebody does."""
+    """F1: the plan ends an unclaimed occurrence that is claimed before the commit."""
     await put(store, job(overlap="cancel_running"))
     clock.move(hours=1)
     await plan_once(store)

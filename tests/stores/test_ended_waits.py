@@ -1,4 +1,4 @@
-"""What waits for a retry and is ended by somebody else ends whole: the occurrence, its runs and its report."""
+"""A waiting retry that another verb ends, ends whole: the occurrence, its runs and its report."""
 
 from datetime import datetime
 
@@ -57,7 +57,7 @@ async def test_the_runs_of_an_ended_wait_end_with_it(store: AnyStore, clock: Man
 
 
 async def test_the_report_of_what_never_began_says_so(store: AnyStore, clock: ManualClock) -> None:
-    """F9, S0-033: every task of a canceled occurrence that nobody had claimed is skipped, none is pending."""
+    """F9, S0-033: every task of a canceled unclaimed occurrence is skipped, none is pending."""
     await put(store, job(tasks=TASKS))
     clock.move(hours=1)
     await plan_once(store)

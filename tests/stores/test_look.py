@@ -1,4 +1,4 @@
-"""look: what a plan would see, for whoever only wants to know."""
+"""look: the snapshot that a plan would get, without holding the job."""
 
 from everytick.domain.facts import Pause, Trigger
 from everytick.stores.base import Commit, NodeScope
@@ -32,7 +32,7 @@ async def test_jobs_that_are_not_due_are_seen_too(store: AnyStore, clock: Manual
 
 
 async def test_a_look_holds_nothing(store: AnyStore, clock: ManualClock) -> None:
-    """What was seen may be planned and committed as any snapshot, until somebody else was first."""
+    """A snapshot of `look` may be planned and committed as any other, until another plan was first."""
     stored = await put(store, job())
     clock.move(hours=1)
     seen = (await store.look([stored.job_id]))[stored.job_id]

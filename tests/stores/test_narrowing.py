@@ -46,7 +46,7 @@ async def test_other_edits_end_nothing(store: AnyStore, clock: ManualClock) -> N
 
 
 async def test_a_long_line_is_narrowed_to_the_last(store: AnyStore, clock: ManualClock) -> None:
-    """F13: more than one plan may end are ended by several, and nobody is released meanwhile."""
+    """F13: more than one plan may end are ended by several, and no occurrence is released in between."""
     await put(store, job(when="* * * * *", recovery="execute_all"))
     clock.move(minutes=250, seconds=70)
     for _ in range(5):

@@ -80,7 +80,7 @@ async def test_a_note_after_the_end_of_its_attempt_adds_and_changes_no_status(
 
 
 async def test_a_note_after_the_end_of_the_occurrence_adds_too(store: AnyStore, clock: ManualClock) -> None:
-    """The end raises the fence, but nobody else has held it: a short run's output is noted behind its end."""
+    """The end raises the fence, but it had no other owner: a short run's output is noted behind its end."""
     claim = await running(store, clock)
     await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))])
     note = Note("main", 1, clock.time, HALF, LOG)

@@ -34,7 +34,7 @@ async def test_what_is_asked_for_can_be_seen_before_a_plan(store: AnyStore, cloc
 
 @pytest.mark.parametrize("cause", [Cause.TRIGGER, Cause.REPLAY])
 async def test_canceling_what_is_asked_for_ends_it(store: AnyStore, clock: ManualClock, cause: Cause) -> None:
-    """Attack 8: it never runs, and whoever waits for it sees that it is canceled, and why."""
+    """Attack 8: it never runs, and a waiting caller sees that it is canceled, and why."""
     stored = await put(store, job(reports=True))
     then = clock.time - HOUR
     asked = Replay("k", "occ_1", then, by="ada") if cause is Cause.REPLAY else Trigger("k", by="ada")
@@ -95,7 +95,7 @@ async def test_a_backfill_is_canceled_as_a_whole_until_it_is_answered(store: Any
 async def test_a_backfill_of_one_instant_is_known_by_the_id_of_that_instant(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    """Attack 8: as long as nobody planned it, it is asked for; canceled, the instant has its occurrence."""
+    """Attack 8: until a plan it is only requested; canceled, the instant has its occurrence."""
     stored = await put(store, job())
     instant = clock.time.replace(minute=0) - HOUR
     one = StartBackfill("one", instant - HOUR, instant, scheduled_for=instant)

@@ -1,4 +1,4 @@
-"""Jobs that are disabled or removed run nothing: what nobody holds waits, or ends, retries included."""
+"""Jobs that are disabled or removed run nothing: unowned occurrences wait, or end, retries included."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,14 +18,14 @@ FOR_EVER = Retry(max=None, interval="1h")
 
 
 async def failed(store: AnyStore, claim: Claim, now: datetime) -> None:
-    """Let the first attempt fail: a retry follows an hour later, and nobody holds it until then."""
+    """Let the first attempt fail: a retry follows an hour later, without an owner until then."""
     assert await store.commit_steps([(claim, ended(claim, began(claim, now), now, Failed("boom")))]) == [
         Commit.COMMITTED
     ]
 
 
 async def running(store: AnyStore, clock: ManualClock, **policies: Any) -> tuple[str, Claim]:
-    """Return a job that retries for ever and its occurrence, whose first attempt runs."""
+    """Return a job that retries without end and its occurrence, whose first attempt runs."""
     stored = await put(store, job(retry=FOR_EVER, **policies))
     clock.move(hours=1)
     await plan_once(store)

@@ -56,7 +56,7 @@ def _told(local: LocalStore, job_id: str) -> Fired:
 async def test_what_was_fired_elsewhere_is_there_with_its_runs_and_attempts(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    """C-28, S1-001: under the id that its job and second give it, whoever fires it."""
+    """C-28, S1-001: under the id that follows from its job and second, whichever node fires it."""
     stored = await put(store, job(overlap="allow", payload={"x": 1}))
     await plan_once(store)
     fired = await _fired(store, clock, stored.job_id)
@@ -114,7 +114,7 @@ async def test_what_another_node_has_begun_stays_and_is_told_as_a_duplicate(
 async def test_a_fired_run_replaces_an_occurrence_that_was_planned_and_not_begun(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    """C-28: it has run, so that nobody runs it again."""
+    """C-28: it has run, and does not run again."""
     stored = await put(store, job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
     fired = await _fired(store, clock, stored.job_id, 2)

@@ -1,4 +1,4 @@
-"""reports and reported: whatever ended is told at least once, whoever ended it."""
+"""reports and reported: every end is reported at least once, whatever ended it."""
 
 from everytick.domain.facts import Cancel
 from everytick.stores.base import NodeScope
@@ -32,7 +32,7 @@ async def test_what_a_plan_or_a_person_ended_owes_one_too(store: AnyStore, clock
 
 
 async def test_no_report_is_due_without_a_hook(store: AnyStore, clock: ManualClock) -> None:
-    """Neither an ordinary end nor one without an owner marks a row that nobody would ever clear."""
+    """Neither an ordinary end nor one without an owner marks a row that would never be cleared."""
     await put(store, job(reports=False))
     clock.move(hours=1)
     await plan_once(store)

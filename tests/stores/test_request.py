@@ -31,7 +31,7 @@ async def test_a_trigger_runs_at_once_and_does_not_move_the_schedule(store: AnyS
 async def test_a_request_takes_the_time_of_the_store_and_is_never_from_the_future(
     store: AnyStore, clock: ManualClock, known: bool
 ) -> None:
-    """C-05: nobody needs to know the time to ask for something now."""
+    """C-05: a caller need not know the time to ask for a run now."""
     stored = await put(store, job(overlap="allow"))
     if known:
         await store.request(stored.job_id, Trigger("before"))

@@ -32,7 +32,7 @@ async def test_each_that_is_asked_to_stop_hears_what_asks_it(store: AnyStore, cl
 
 
 async def test_a_plan_leaves_the_reason_of_a_person_who_asked_before_it(store: AnyStore, clock: ManualClock) -> None:
-    """C-11: whoever asked first has said why; a person who asks later has the last word."""
+    """C-11: the first request gives the reason; a person who asks later replaces it."""
     await put(store, job("overlaps", overlap="cancel_running"))
     clock.move(hours=1)
     await plan_once(store)

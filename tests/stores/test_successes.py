@@ -32,7 +32,7 @@ async def test_a_run_that_starts_a_moment_late_skips_nothing(store: AnyStore, cl
 
 
 async def test_a_run_by_hand_since_the_previous_instant_skips_the_next(store: AnyStore, clock: ManualClock) -> None:
-    """F3, S4-021, S4-022: what somebody ran in between counts, whichever of the two ended last."""
+    """F3, S4-021, S4-022: a requested run in between counts, whichever of the two ended last."""
     stored = await put(store, job(skip_if_successful=True))
     await tick(store, clock)
     await run_one(store)

@@ -81,7 +81,7 @@ async def test_the_writes_and_the_success_are_one_commit(store: AnyStore, clock:
 async def test_an_end_in_a_transaction_is_an_end_as_any_other(
     store: AnyStore, clock: ManualClock, ledger: Ledger
 ) -> None:
-    """Its report is due, its job is woken, and whoever waits in line comes next."""
+    """Its report is due, its job is woken, and the waiting occurrence comes next."""
     claim, success = await running(store, clock, overlap="queue", recovery="execute_all")
     clock.move(hours=1)
     await plan_once(store)

@@ -1,4 +1,4 @@
-"""A folder with an application in it, as somebody would have who uses the command."""
+"""A folder with an application in it, as a user of the command has it."""
 
 from pathlib import Path
 

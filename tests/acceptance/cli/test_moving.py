@@ -1,4 +1,4 @@
-"""From another scheduler to a store, a look at the coming days, and away again, as somebody would who moves."""
+"""From another scheduler to a store, a look at the coming days, and back again, as in a migration."""
 
 import json
 from pathlib import Path

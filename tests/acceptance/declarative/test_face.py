@@ -26,7 +26,7 @@ from tests.acceptance.declarative.world import PATIENCE, Counting, World
 
 
 async def test_a_task_runs_in_its_minute_and_is_a_job_of_the_core(world: World) -> None:
-    """S2-006, S2-012, S2-019, S2-020: named after its scheduler and itself, with its history where everybody's is."""
+    """S2-006, S2-012, S2-019, S2-020: named after its scheduler and itself, with its history among all others."""
     callback = Counting()
     scheduler = world.scheduler()
     await scheduler.initialize([("mail", "1 12 * * *", callback, "5m")])

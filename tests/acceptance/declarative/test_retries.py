@@ -50,7 +50,7 @@ async def test_a_retry_comes_when_it_was_to_come_and_the_next_one_as_registered_
 
 
 async def test_a_retry_of_a_task_that_is_away_is_left_as_it_is(world: World) -> None:
-    """S2-013: nobody claims it meanwhile, and it comes when the task is registered again."""
+    """S2-013: it is not claimed in between, and it comes when the task is registered again."""
     callback, other = Counting(failures=1), Counting()
     first = world.scheduler()
     await first.initialize([("a", "0 12 * * *", callback, "5m")])

@@ -1,4 +1,4 @@
-"""What the store holds of a task and nobody can read any more: it is named, left as it is, and can be mended."""
+"""An unreadable state of a task: it is named, left as it is, and can be repaired."""
 
 import pickle
 import sqlite3
@@ -33,7 +33,7 @@ DOCUMENT = {
 
 @pytest.fixture
 def address(store: SqliteStore | PostgresStore, request: pytest.FixtureRequest) -> str:
-    """Where the store is, for whoever opens it anew and has not read anything of it yet."""
+    """The address of the store, for a new store object without caches."""
     if isinstance(store, SqliteStore):
         return f"sqlite:///{store.address.file}"
     return f"{request.getfixturevalue('postgres').address}?schema={store.schema}"

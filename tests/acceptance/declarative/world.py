@@ -8,7 +8,7 @@ from everytick.declarative import DeclarativeEvent, DeclarativeScheduler
 from everytick.testing import ManualClock
 
 PATIENCE = 20.0
-"""Seconds after which a test that waits in vain gives up."""
+"""Seconds after which a waiting test gives up."""
 
 
 class Counting:

@@ -1,4 +1,4 @@
-"""The life of somebody who writes no Python: files and a terminal, with real processes."""
+"""Everytick without Python code: files and a terminal, with real processes."""
 
 import json
 import os

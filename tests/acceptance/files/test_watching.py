@@ -125,7 +125,7 @@ async def test_what_stands_in_the_folder_is_live_and_so_is_every_change(store: A
 
 
 async def test_reading_a_folder_does_not_hold_up_the_loop(store: AnyStore, jobs: Path) -> None:
-    """S4-010: nobody waits for a folder that is being read, and what it says is told afterwards, on the loop."""
+    """S4-010: the loop does not wait for a folder that is read, and the result is told afterwards on the loop."""
     told_on: list[str] = []
     reading, goes_on = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()

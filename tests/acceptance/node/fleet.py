@@ -159,7 +159,7 @@ class Fleet:
                 self.lines.append((node.name, line))
 
     def heard(self) -> list[str]:
-        """Return every line so far, also those that nobody waited for."""
+        """Return every line so far, also those that no test waited for."""
         while True:
             try:
                 node, line = self._heard.get_nowait()

@@ -43,7 +43,7 @@ def set_clock(address: str, step: str) -> None:
 
 
 def ask(address: str, key: str) -> None:
-    """Ask for a run of the job `asked`, as somebody beside the nodes does."""
+    """Ask for a run of the job `asked`, as a client beside the nodes does."""
 
     async def asking() -> None:
         store = store_of(address)

@@ -48,6 +48,6 @@ def test_no_end_is_written_into_another_occurrence_after_a_fail_over(server: Sto
 
 
 def _keys(address: str, job: str) -> set[int]:
-    """The keys by which the store knows the occurrences of this job, which nobody sees outside of it."""
+    """The keys by which the store knows the occurrences of this job, which are not visible outside of it."""
     sql = "select o.handle from everytick.occurrence o join everytick.job j using (job_key) where j.name = '{}'"
     return {key for (key,) in query(address, sql.format(job))}

@@ -14,7 +14,7 @@ from tests.acceptance.node.stoppable import StoppableServer
 
 
 class LockableFile:
-    """A store in a file that somebody else can keep to himself."""
+    """A store in a file that another process can lock."""
 
     def __init__(self, path: Path) -> None:
         self.address = f"sqlite:///{path}"
@@ -22,7 +22,7 @@ class LockableFile:
         self._locked: sqlite3.Connection | None = None
 
     def stop(self) -> None:
-        """Nobody else writes to it."""
+        """No other process writes to it."""
         self._locked = sqlite3.connect(self._path, isolation_level=None, timeout=30)
         self._locked.execute("begin immediate")
 
@@ -67,7 +67,7 @@ def test_a_local_run_whose_process_was_killed_is_found_and_run_again(place: Plac
 
 
 def test_a_local_run_killed_before_the_store_is_back_is_made_up_for(place: Place, fleet: Fleet) -> None:
-    """C-28: nobody knows of it, so its instants are decided by `recovery` like any that were missed."""
+    """C-28: its runs are unknown, so its instants are decided by `recovery` like any that were missed."""
     killed = fleet.start("long_local", place.address, "held")
     fired = _through_an_outage(place, fleet, killed, survives=False)
     heir = fleet.start("long_local", place.address, "free")

@@ -1,4 +1,4 @@
-"""One SQLite file and several users of it: no one of them takes it away from another."""
+"""One SQLite file and several processes: none of them blocks another for long."""
 
 import shutil
 import sys

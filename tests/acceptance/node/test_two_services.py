@@ -7,7 +7,7 @@ from tests.acceptance.node.records import query
 
 
 def in_service(address: str) -> set[str]:
-    """The jobs that nobody has removed, as people see them in SQL."""
+    """The jobs that are not removed, as people see them in SQL."""
     schema = "" if address.startswith("sqlite") else "everytick."
     return {name for (name,) in query(address, f"select name from {schema}jobs where removed_at is null")}
 

@@ -1,4 +1,4 @@
-"""A web application with several worker processes: every occurrence runs once, whoever runs it."""
+"""A web application with several worker processes: every occurrence runs once, in any of them."""
 
 import signal
 import sys

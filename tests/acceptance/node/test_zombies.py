@@ -11,7 +11,7 @@ from tests.acceptance.node.records import all_records
 
 @contextmanager
 def nobody_writing(address: str) -> Iterator[None]:
-    """Let no node be in the middle of a write: a file's lock stays with whoever is frozen with it."""
+    """Let no node be in the middle of a write: a frozen process keeps the lock of the file."""
     if not address.startswith("sqlite"):
         yield
         return

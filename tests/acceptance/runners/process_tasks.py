@@ -143,7 +143,7 @@ def transacts(ctx: Context) -> None:
 
 
 def once_told(ctx: Context) -> str:
-    """Return when somebody writes to the named pipe of the payload."""
+    """Return when the test writes to the named pipe of the payload."""
     print("waiting", flush=True)
     with open(ctx.payload["pipe"], "rb") as pipe:
         pipe.read()

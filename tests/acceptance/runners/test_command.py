@@ -309,7 +309,7 @@ async def test_without_a_scratch_folder_temporary_files_are_used_and_removed() -
 
 
 async def test_the_guard_kills_what_a_killed_node_leaves_behind(tmp_path: Path) -> None:
-    """H5: nobody else is left to do it."""
+    """H5: no other process is left to do it."""
     script = tmp_path / "node.py"
     script.write_text(
         "import asyncio, sys\n"

@@ -280,7 +280,7 @@ async def test_a_turn_that_came_too_late_goes_to_the_next_in_line(guard: Guard) 
 
 async def test_a_child_that_ended_while_idle_is_replaced_and_no_task_hears_of_it(pool: ProcessPool) -> None:
     before = value_of(await carried_out(body(process_tasks.pid, pool)))
-    os.kill(before, signal.SIGKILL)  # nobody has had time to notice
+    os.kill(before, signal.SIGKILL)  # before the pool can notice
 
     assert value_of(await carried_out(body(process_tasks.pid, pool))) != before
 
@@ -299,7 +299,7 @@ async def test_a_child_that_cannot_start_is_a_failure_that_says_why(
 async def test_processes_leave_no_file_open_behind_them(guard: Guard) -> None:
     """T12"""
     pool = ProcessPool(2, guard, NONE)
-    guard.watch(999_999_999)  # nobody's, so that the guard's own pipe is open already
+    guard.watch(999_999_999)  # no process has this number: it only opens the guard's pipe
     guard.release(999_999_999)
     before = open_files()
 

@@ -250,7 +250,7 @@ async def test_a_stop_may_give_a_thread_less_than_the_grace_period(pool: ThreadP
 async def test_too_many_stuck_threads_are_a_failure_that_says_what_to_do(
     pool: ThreadPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """H3: the machine is not filled with threads that nobody can end."""
+    """H3: the machine is not filled with threads that cannot be ended."""
     monkeypatch.setattr(thread, "STUCK_LIMIT", 1)
     door, context = Door(), attempt()
     running = begun(body(door, pool), context)

@@ -97,7 +97,7 @@ async def _wrongly_listed(server: Server, name: str) -> list[tuple[str, int]]:
 
 
 async def _connected(server: Server) -> Any:
-    """Return a connection that does not wait for ever for a test that left a transaction open."""
+    """Return a connection that does not wait without end for a test that left a transaction open."""
     return await asyncpg.connect(server.address, server_settings={"lock_timeout": "20s"})
 
 

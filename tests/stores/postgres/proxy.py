@@ -108,7 +108,7 @@ class Proxy:
         if self._cut is Cut.AFTER:
             forward.write(message)
             while (await _message(server))[:1] != b"Z":
-                pass  # the server is ready for more, so the commit is done; nobody will hear of it
+                pass  # the server is ready for more, so the commit is done; its answer is lost
         self._meanwhile()
 
 

@@ -48,7 +48,7 @@ async def until_somebody_waits(db: Any, query: str = "%request%") -> None:
     waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like $1)"
     async with asyncio.timeout(60):
         while not await db.fetchval(waits, query):
-            await db.execute("select pg_stat_clear_snapshot()")  # in a transaction it would see the same for ever
+            await db.execute("select pg_stat_clear_snapshot()")  # in a transaction it would always see the same
 
 
 async def test_a_job_that_is_known_is_asked_for_in_one_go(store: PostgresStore, clock: ManualClock, db: Any) -> None:
@@ -83,7 +83,7 @@ async def test_what_is_known_of_a_job_is_not_trusted(
 async def test_the_same_key_at_the_same_moment_is_asked_for_once(
     store: PostgresStore, clock: ManualClock, db: Any
 ) -> None:
-    """S0-057: somebody else's request with another payload is committed while this one waits for the job."""
+    """S0-057: another caller's request with another payload is committed while this one waits for the job."""
     job_id = await known(store, clock)
     async with db.transaction():
         await db.execute("select from job_state for no key update")
@@ -116,7 +116,7 @@ async def test_a_key_that_is_asked_for_and_planned_while_it_waits_is_not_asked_f
 async def test_two_transactions_of_callers_that_ask_by_one_key_are_answered_one_after_the_other(
     store: PostgresStore, other: PostgresStore, clock: ManualClock, db: Any, what: int
 ) -> None:
-    """Whoever comes second with another payload is refused, as if the first had asked long ago."""
+    """The second caller with another payload is refused, as if the first had asked long ago."""
     job_id = await known(store, clock)
     first, second = await asyncpg.connect(store.url), await asyncpg.connect(store.url)
     async with second.transaction():

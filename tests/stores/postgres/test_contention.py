@@ -1,4 +1,4 @@
-"""Somebody else in the way: deadlocks and failed serializations are tried again before anybody hears of them."""
+"""Contention: deadlocks and failed serializations are retried before they are raised."""
 
 import asyncio
 from typing import Any

@@ -28,7 +28,7 @@ async def define(store: PostgresStore, clock: ManualClock) -> None:
         await put(store, replace(job(f"job-{number}"), reports=True))
     await plan_once(store)
     clock.move(hours=1)
-    await store.now()  # by which the tables learn the time, for whoever else looks at them
+    await store.now()  # writes the time into the tables, for other readers
 
 
 async def revisions(db: Any) -> set[int]:
@@ -41,7 +41,7 @@ async def revisions(db: Any) -> set[int]:
 async def test_a_plan_whose_commit_is_cut_off_is_written_once_and_answered_so(
     through: tuple[Proxy, PostgresStore], clock: ManualClock, db: Any, cut: Cut, times: int, how: str
 ) -> None:
-    """G9: whether the server never heard of it or nobody heard its answer, and whether that happens twice."""
+    """G9: whether the request or its answer was lost, and whether that happens twice."""
     proxy, store = through
     await define(store, clock)
     store.unheld = 20 if how == "few" else 0

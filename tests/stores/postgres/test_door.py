@@ -1,4 +1,4 @@
-"""The way to the server: addresses, and what it means when nobody answers."""
+"""Connections to the server: addresses, and errors when it does not answer."""
 
 import asyncio
 import socket
@@ -34,7 +34,7 @@ def test_a_password_never_stands_in_a_message() -> None:
 
 
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
-    """G1: a port that was bound and closed answers nobody."""
+    """G1: a port that was bound and closed does not answer."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
@@ -65,7 +65,7 @@ async def test_statements_are_planned_once_by_index_and_those_of_a_task_by_the_s
 
 
 async def test_work_goes_on_after_every_session_was_cut(store: PostgresStore, db: object) -> None:
-    """G2: whoever asks at that moment is told, the next one is answered."""
+    """G2: the call at that moment fails, the next one is answered."""
     await put(store, job())
     cut = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = $1"
     await db.execute(cut, "client backend")  # type: ignore[attr-defined]
@@ -100,7 +100,7 @@ async def test_a_server_that_is_away_is_called_by_us_alone_and_no_traceback_is_l
 
 @pytest.mark.parametrize("kind", ["connection", "transaction"])
 async def test_a_canceled_wait_for_a_frozen_server_ends_at_once(postgres: Server, kind: str) -> None:
-    """C-28: a timeout that itself needs an answer would be none; afterwards connections can be had as ever."""
+    """C-28: a timeout that itself needs an answer would be none; afterwards connections can be had again."""
     async with proxied(postgres) as proxy:
         store = PostgresStore(proxy.address, connections=1)
         await store.open()
@@ -141,7 +141,7 @@ async def test_a_transaction_commits_or_rolls_back_whole_whatever_ends_it(store:
 
 
 async def test_two_cancels_at_any_turns_of_the_loop_stop_the_wait(store: PostgresStore) -> None:
-    """G1: a cancellation that came out as `StoreUnavailable` would be taken for an outage, and waited out for ever."""
+    """G1: a cancellation that came out as `StoreUnavailable` would be taken for an outage."""
     became = []
     for before, between in product(range(12), range(1, 6)):
         asking = asyncio.create_task(store.nodes())

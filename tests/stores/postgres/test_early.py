@@ -71,7 +71,7 @@ async def test_those_whose_time_has_come_stand_in_line_by_priority_and_age(
 async def test_claimers_that_meet_newly_ready_occurrences_at_once_leave_none_behind(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
-    """Whoever does not get to put them in line claims them all the same, once they stand there."""
+    """A claimer that does not move them into the line claims them too, once they are there."""
     await put(store, job(when="* * * * *", recovery="execute_all", overlap="allow", jitter="30s"))
     clock.move(minutes=60)
     await plan_once(store)

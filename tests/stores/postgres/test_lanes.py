@@ -22,7 +22,7 @@ from tests.unit.node.parts import EveryJob, inbox, tools
 
 
 class Watched(PostgresStore):
-    """Lets no batch but the first end before there were two at once, and no plan be made in vain."""
+    """Lets no batch but the first end before there were two at once, and no plan be stale."""
 
     begun = open_now = 0
 

@@ -91,7 +91,7 @@ async def test_an_end_does_not_wait_for_a_session_that_locks_its_job(
 async def test_a_job_that_one_node_cannot_read_is_planned_by_those_that_can(
     store: PostgresStore, clock: ManualClock, db: Any, unheld: int
 ) -> None:
-    """C-21: a newer everytick, or a schedule of somebody's own, must not stop where an older node looks at it."""
+    """C-21: a newer everytick, or a user-defined schedule, must not stop because an older node reads it."""
     stored = await put(store, job("bad", overlap="allow"))
     await plan_once(store)
     # Who has read it before goes on with what was read.

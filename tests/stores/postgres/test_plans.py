@@ -322,7 +322,7 @@ async def explained(db: Any, asked: str, *arguments: Any) -> str:
 async def test_a_query_planned_once_for_all_values_uses_its_indexes(
     filled: tuple[str, str], session: Any, name: str
 ) -> None:
-    """S0-055, S1-006: what a session does that somebody set up so; even then nothing is read from end to end."""
+    """S0-055, S1-006: also in a session with such settings no table is read from end to end."""
     schema, statistics = filled
     query = text_of(schema, name)
     count = len((await session.prepare(query)).get_parameters())

@@ -1,4 +1,4 @@
-"""A task's transaction: its rows and its success together, or neither, whatever is cut and whoever takes over."""
+"""A task's transaction: its rows and its success together, or neither, also after cut connections and take-overs."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Requests on callers' connections: they hold nobody up, ask nowhere else, and mind no codec."""
+"""Requests on callers' connections: they block no other request, use no other connection, and ignore its codecs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -123,7 +123,7 @@ async def another_database(store: PostgresStore, server: Server, how: str) -> As
 async def test_a_connection_to_another_database_with_a_store_of_its_own_is_refused(
     store: PostgresStore, postgres: Server, job_id: str, how: str
 ) -> None:
-    """As staging is beside production: the occurrence would be asked for there, and nobody would tell."""
+    """As staging is beside production: the occurrence would be requested there, without an error."""
     async with another_database(store, postgres, how) as db:
         with pytest.raises(Conflict, match=f"of another database, beside_{store.schema}, which has a store of its own"):
             await store.request(job_id, ask("k"), within=db)

@@ -156,7 +156,7 @@ def test_an_import_that_fails_for_another_reason_is_not_mistaken(monkeypatch: py
 
 
 async def test_an_address_may_name_the_driver(path: Path) -> None:
-    """Dependencies 3.4: whoever needs a mended SQLite says so where the store is named."""
+    """Dependencies 3.4: the address of the store chooses the newer SQLite."""
     made = store_of(f"sqlite:///{path}?driver=apsw&synchronous=full")
     assert isinstance(made, SqliteStore)
     assert made.library == f"apsw, SQLite {library('apsw')}"

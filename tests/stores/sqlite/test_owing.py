@@ -1,4 +1,4 @@
-"""Reports on SQLite: owed where a job says that somebody waits for them, and by nobody else."""
+"""Reports on SQLite: due where a job has a hook for them, and only there."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ KEEP = {"success": "1h", "failure": "1h", "keep_last": 0}
 async def test_a_report_is_due_where_a_hook_waits_for_it(
     opened: SqliteStore, clock: ManualClock, awaited: bool
 ) -> None:
-    """By an end of the owner's as by a cancel of what nobody claimed; what is owed is not forgotten."""
+    """After the owner's end and after a cancel of an unclaimed one; a due report is not pruned."""
     await put(opened, replace(job(retention=KEEP), reports=awaited))
     clock.move(hours=1)
     await plan_once(opened)

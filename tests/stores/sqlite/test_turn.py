@@ -30,13 +30,13 @@ with Turn(path).line():
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever stands in line stands there until it is the first."""
+    """A process waits in line until it is the first."""
     monkeypatch.setattr(turn, "IN_LINE", LONG)
 
 
 @pytest.fixture
 def turns(path: Path) -> Iterator[tuple[Turn, Turn]]:
-    """Two places in one line: what is locked belongs to whoever opened the file, as between processes."""
+    """Two places in one line: a lock belongs to the opened file, as between processes."""
     made = Turn(path), Turn(path)
     yield made
     for each in made:
@@ -89,7 +89,7 @@ async def test_the_place_of_a_process_that_was_killed_is_free(opened: SqliteStor
 async def test_a_frozen_process_in_line_is_passed(
     opened: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line is a courtesy: nobody who cannot write keeps others from it."""
+    """The line is only a courtesy: a process that cannot write does not block others."""
     monkeypatch.setattr(turn, "IN_LINE", 0.05)
     other = begin(IN_LINE, path, "leave")
     assert other.stdout is not None

@@ -1,4 +1,4 @@
-"""What waits for its time: it is found when it has come, and stands in nobody's way before."""
+"""Early occurrences: they are found when their time has come, and block no other before."""
 
 import sqlite3
 from datetime import timedelta

@@ -43,7 +43,7 @@ async def test_a_call_that_fails_halfway_leaves_nothing_of_itself(opened: Sqlite
 async def test_a_writer_waits_for_another_process_and_loses_nothing(
     opened: SqliteStore, sql: sqlite3.Connection
 ) -> None:
-    """G6: "database is locked" is nobody's answer."""
+    """G6: no caller sees "database is locked"."""
     sql.execute("begin immediate")
     waiting = asyncio.create_task(put(opened, job()))
     await opened.list()
@@ -53,7 +53,7 @@ async def test_a_writer_waits_for_another_process_and_loses_nothing(
 
 
 async def test_an_error_of_the_disk_is_told_and_the_next_call_is_served(opened: SqliteStore) -> None:
-    """G1: one blip must not end the thread that everybody waits for."""
+    """G1: one short failure must not end the writer thread."""
 
     def full(transaction: Transaction) -> None:
         error = sqlite3.OperationalError("database or disk is full")
@@ -114,7 +114,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_a_kill_around_the_commit_leaves_all_or_nothing(path: Path, clock: ManualClock, moment: str) -> None:
-    """S0-055; a process that dies holds nobody up, and what it did not commit was never there."""
+    """S0-055; a process that dies blocks no other, and its uncommitted rows never existed."""
     code = """
 async def main():
     store = SqliteStore(path, clock=ManualClock())

@@ -40,7 +40,7 @@ class Told:
         await self.tick.sync()
 
     async def until(self, moment: datetime, *, planned: bool = True) -> None:
-        """Let a live node plan every minute until then, or nobody look at all."""
+        """Let a live node plan every minute until then, or no node plan at all."""
         while planned and self.clock.time + timedelta(minutes=1) < moment:
             self.clock.move(minutes=1)
             await plan_once(self.store)
@@ -49,7 +49,7 @@ class Told:
             await plan_once(self.store)
 
     async def outage(self, moment: datetime) -> None:
-        """Let nobody look until then."""
+        """Let no node plan until then."""
         self.clock.time = moment
         await plan_once(self.store)
 
@@ -66,7 +66,7 @@ def told(tick: Everytick, store: AnyStore, clock: ManualClock) -> Told:
 
 
 async def test_what_no_living_node_can_run_is_told_with_the_reason(told: Told) -> None:
-    """C-21: whoever waits for it hears that waiting is in vain."""
+    """C-21: the explanation says that no node can run it."""
     await told.define()
     await told.until(at(10))
     [record] = await told.tick.jobs()
@@ -442,7 +442,7 @@ async def test_what_was_decided_while_a_clock_was_ahead_is_told_with_the_way_out
 
 
 def test_every_verdict_has_a_test_here() -> None:
-    """A verdict that nobody reaches is one that nobody needs."""
+    """Every verdict is reached by a test."""
     import ast
     from pathlib import Path
 

@@ -181,7 +181,7 @@ async def test_a_background_that_would_wait_for_this_loop_is_refused(tmp_path: P
 
 @pytest.mark.parametrize("address", ["memory://", "sqlite:///{}/e.db"])
 async def test_a_node_takes_the_store_to_its_own_loop(tmp_path: Path, address: str) -> None:
-    """Whoever had opened it asks over a bridge from then on, and what was asked before is there."""
+    """The loop that had opened it uses a bridge from then on, and earlier requests are kept."""
     tick = Everytick(address.format(tmp_path), name="shop", grace_period="1s")
     ran: list[str] = []
 

@@ -114,7 +114,7 @@ async def test_a_job_without_tasks_is_refused_when_it_is_stored(tick: Everytick)
 
 
 async def test_what_an_operator_disabled_stays_so_after_a_deploy(store: AnyStore) -> None:
-    """S1-024: until somebody enables it; what the code itself says wins."""
+    """S1-024: until it is enabled; the code's own `enabled` wins."""
     tick = Everytick(store, name="shop")
     tick.job("0 * * * *", name="report")(work)
     await tick.sync()
@@ -134,7 +134,7 @@ async def test_what_an_operator_disabled_stays_so_after_a_deploy(store: AnyStore
 
 
 async def test_a_hook_that_comes_or_goes_is_a_change_and_an_edit_keeps_it(store: AnyStore) -> None:
-    """The store must know whether somebody waits for reports."""
+    """The store must know whether a hook waits for reports."""
     plain, hooked = Everytick(store, name="shop"), Everytick(store, name="shop")
     for tick in (plain, hooked):
         definition = tick.define("etl", every("1h"))
@@ -584,7 +584,7 @@ async def test_in_memory_there_is_no_transaction_to_trigger_within(tick: Everyti
 
 
 async def test_who_removed_a_job_is_stored_and_told(tick: Everytick, hourly: str, clock: ManualClock) -> None:
-    """Every operation says who asked; one that comes back was removed by nobody."""
+    """Every operation says who asked; a job that comes back has no `removed_by`."""
     await tick.remove(hourly, by="ada")
     clock.move(minutes=5)
     told = await tick.explain(hourly, at(23))

@@ -285,7 +285,7 @@ tick.run()
     ("hang", "code"), [("await asyncio.Event().wait()", 0), ("await asyncio.to_thread(time.sleep, 300)", 1)]
 )
 def test_a_signal_ends_a_start_that_waits_for_its_store(tmp_path: Path, hang: str, code: int) -> None:
-    """V4: a store that does not answer keeps nobody; where a thread hangs in it, the process leaves without it."""
+    """V4: a store that does not answer keeps no process alive, also if a thread hangs in it."""
     program = tmp_path / "program.py"
     program.write_text(
         f"""

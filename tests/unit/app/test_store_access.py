@@ -98,7 +98,7 @@ async def test_a_store_that_cannot_be_opened_says_so_each_time(tmp_path: Path) -
 
 
 def test_a_failed_opening_without_a_waiter_is_not_logged(tmp_path: Path) -> None:
-    """Ctrl-C during a start: the loop would print a traceback of what nobody asked about."""
+    """Ctrl-C during a start: the loop would print a traceback of an error that no caller waits for."""
     (tmp_path / "jobs.db").write_text("not a database" * 100)
     told: list[object] = []
 
@@ -117,7 +117,7 @@ def test_a_failed_opening_without_a_waiter_is_not_logged(tmp_path: Path) -> None
 
 
 async def test_a_store_that_was_made_elsewhere_is_used_as_it_is(tmp_path: Path) -> None:
-    """Whoever made it opens and closes it."""
+    """The code that made it opens and closes it."""
     store = SqliteStore(tmp_path / "a.db")
     await store.open()
     tick = Everytick(store)
@@ -222,7 +222,7 @@ def test_wait_gives_a_thread_the_answer_and_the_end(tmp_path: Path) -> None:
 
 
 async def test_wait_refuses_to_wait_for_itself() -> None:
-    """Inside the loop it would stand still for ever."""
+    """Inside the loop it would block it."""
     tick = Everytick(MemoryStore(ManualClock()))
     await tick.open()
     with pytest.raises(RuntimeError, match="would stop the event loop that runs here: use await instead"):

@@ -94,7 +94,7 @@ def test_an_unreferenced_stream_ends_and_a_slow_reader_loses_the_oldest_events()
 
 
 def test_a_function_may_listen_too() -> None:
-    """It is called with every event; one that raises disturbs nobody."""
+    """It is called with every event; one that raises disturbs no other."""
     tick = Everytick("memory://")
     told = []
 

@@ -38,7 +38,7 @@ def test_the_variable_wins(variable: str, name: str, tmp_path: Path) -> None:
     "variable", ["CET-1CEST,M13.5.0,M10.5.0", "CET-99", "Mars/Olympus", "/etc/localtime", "../secret", "/x/zoneinfo/"]
 )
 def test_a_variable_that_names_no_zone_is_refused_with_the_way_out(variable: str, tmp_path: Path) -> None:
-    """W6: the way out is one that everybody has."""
+    """W6: the error names a way that works everywhere."""
     with pytest.raises(InvalidPolicies, match=r"this host cannot be resolved: TZ=.*instead: TZ=Europe/Berlin in the"):
         local_timezone({"TZ": variable}, tmp_path)
 

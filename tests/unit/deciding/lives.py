@@ -98,7 +98,7 @@ class Life:
             self._claim()
         check(self.header, before, step, event, self.now)
         if isinstance(event, CancelRequested):
-            # Whoever asks writes it down; the owner only hears of it.
+            # The store writes the request; the owner only hears of it.
             self.stored = replace(self.stored, cancel=step.after.cancel)
         self.steps.append(step)
         self.state = step.after
@@ -124,7 +124,7 @@ class Life:
         return self.take(WaitOver(task))
 
     def claim_again(self) -> Step:
-        """Somebody claims it as soon as it is ready."""
+        """A node claims it as soon as it is ready."""
         assert not self.state.is_owned
         assert self.state.ready_at is not None
         self.now = max(self.now, self.state.ready_at)

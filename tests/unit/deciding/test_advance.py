@@ -485,7 +485,7 @@ def test_an_event_that_does_not_concern_it_changes_nothing() -> None:
 
 
 def test_a_wait_that_ends_after_the_occurrence_was_parked_starts_nothing() -> None:
-    """Nobody owns it then, and its fence has not risen."""
+    """It has no owner then, and its fence has not risen."""
     life = Life(job(retry=Retry(1, "1m")))
     life.claim()
     life.fail("a")

@@ -1,4 +1,4 @@
-"""Cancel, a silent owner, a stopping node: who goes on, and how it ends if nobody does."""
+"""Cancel, a silent owner, a stopping node: which node goes on, and how it ends if none does."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -174,7 +174,7 @@ def test_an_unnamed_instant_is_not_paused_either() -> None:
 
 
 def test_a_moved_one_that_would_be_turned_away_is_told_before_it_is_decided() -> None:
-    """It is due, somebody is busy, and no node has looked yet."""
+    """It is due, an occurrence is busy, and no node has planned yet."""
     moved = Adjustment(at("11:00"), AdjustmentKind.MOVE, at("12:30"))
     snapshot = snapshot_of(HOURLY, at("12:00"), adjustments=(moved,), active=(active("occ_1", at("11:00")),))
     found = told("12:30", snapshot)

@@ -115,7 +115,7 @@ def test_beside_other_instants_it_is_one_of_them() -> None:
 
 
 def test_what_is_skipped_beside_a_busy_one_is_decided_once() -> None:
-    """The watermark goes as far as the last instant decided, so nobody comes back for it."""
+    """The watermark goes as far as the last instant decided, so no later plan returns to it."""
     union = "(after: 10m) | (0 * * * *)"
 
     decided = plan(follows("09:00", None, union, active=(RUNS,), policies={"recovery": "mark_as_missed"}), at("11:20"))

@@ -158,7 +158,7 @@ def test_requests_are_honoured_while_paused() -> None:
 
 
 def test_while_paused_only_the_requests_part_of_the_line_moves() -> None:
-    """S4-024: as if nobody else waited; the rest stays as it is."""
+    """S4-024: as if no other waited; the rest stays as it is."""
     line = (active("s", at("09:00"), "queued"), active("r", at("09:20"), "queued", "replay"))
     seen = snapshot_of(job(), at("09:10"), pauses=(PausedSpan(at("09:30")),), active=line)
 

@@ -43,7 +43,7 @@ def test_an_instant_that_nothing_holds_back_is_to_be_dispatched() -> None:
 
 @pytest.mark.parametrize("guard", GUARDS)
 def test_what_a_guard_holds_back_is_not_among_what_is_to_be_dispatched(guard: str) -> None:
-    """S4-002, S4-015: a plan is the whole answer; whoever dispatches it asks nothing more."""
+    """S4-002, S4-015: a plan is the whole answer; a dispatcher needs nothing more."""
     decided = plan(GUARDS[guard], at("10:00:01"))
 
     assert decided.creations == ()

@@ -53,7 +53,7 @@ def test_skip_names_the_oldest_busy_one() -> None:
 
 
 def test_skip_does_not_pass_those_who_wait() -> None:
-    """Room that somebody in line waits for is his."""
+    """A free place goes to a waiting occurrence."""
     decided = plan(due(RUNS, WAITS, max_concurrent=2), NOW)
 
     assert decided.releases == ("waits",)
@@ -191,7 +191,7 @@ def test_cancel_running_stops_what_runs_and_waits_for_its_end() -> None:
 
 
 def test_cancel_running_ends_what_has_not_started_and_takes_its_place() -> None:
-    """In two plans: had somebody claimed it meanwhile, it would run beside whoever took its place."""
+    """In two plans: an occurrence that was claimed in between would run beside the one in its place."""
     seen = due(PENDS, WAITS, overlap="cancel_running")
     decided = plan(seen, NOW)
 
@@ -284,7 +284,7 @@ def test_late_overlap_allow_keeps_to_a_max_concurrent_that_is_set() -> None:
 
 
 def test_where_overlap_is_allow_late_ones_are_allowed_too() -> None:
-    """Else they could wait for ever behind live ones."""
+    """Else they could wait without end behind live ones."""
     late = job(overlap="allow", recovery="execute_all")
 
     decided = plan(snapshot_of(late, at("08:30"), active=(RUNS,)), at("11:30"))
@@ -313,7 +313,7 @@ def test_the_one_on_time_waits_behind_late_ones_under_queue() -> None:
 
 @pytest.mark.parametrize("overlap", ["skip", "cancel_running", "queue", "queue_latest"])
 def test_a_catch_up_costs_no_live_instant_of_its_plan(overlap: str) -> None:
-    """F5, S0-092, S0-095, S4-017: the newest is not refused, and refuses nobody, because of its own catch-up."""
+    """F5, S0-092, S0-095, S4-017: the newest is neither refused nor refuses another because of its own catch-up."""
     decided = plan(snapshot_of(job(overlap=overlap, recovery="execute_all"), at("06:30")), at("09:00:30"))
 
     assert created(decided) == [
@@ -408,7 +408,7 @@ def test_without_a_next_instant_a_retry_goes_on() -> None:
 
 
 def test_an_ending_between_two_looks_is_seen_by_the_second() -> None:
-    """Architecture 1, the fourth counterexample: what waits is released by the plan that sees nobody busy."""
+    """Architecture 1, the fourth counterexample: a waiting occurrence is released by the plan that sees no busy one."""
     decided = plan(due(WAITS, overlap="queue"), at("09:45"))
 
     assert (decided.releases, instants(decided)) == (("waits",), [])

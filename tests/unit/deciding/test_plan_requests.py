@@ -45,7 +45,7 @@ def test_a_trigger_without_a_payload_has_the_jobs_own() -> None:
 
 @pytest.mark.parametrize("cause", ["trigger", "replay", "create"])
 def test_where_the_schedule_overlaps_a_request_does_too(cause: str) -> None:
-    """F7, S0-102: else it could wait for ever for a job that is never idle."""
+    """F7, S0-102: else it could wait without end for a job that is never idle."""
     seen = snapshot_of(job(overlap="allow"), at("09:10"), active=(RUNS,), requests=(trigger(cause=cause),))
     limited = snapshot_of(
         job(overlap="allow", max_concurrent=1), at("09:10"), active=(RUNS,), requests=(trigger(cause=cause),)
@@ -70,7 +70,7 @@ def test_a_backfill_has_the_rule_of_any_request_or_its_own() -> None:
 
 
 def test_a_restart_of_a_job_that_overlaps_does_not_wait_for_it_to_be_idle() -> None:
-    """F7: live runs that come meanwhile would hold it up for ever."""
+    """F7: live runs that come in between would block it without end."""
     anew = job("0 0 * * *", overlap="allow", restart_schedule="30 * * * *")
 
     decided = plan(snapshot_of(anew, at("09:10"), active=(RUNS,)), at("09:30:01"))
@@ -210,7 +210,7 @@ def test_a_backfill_asks_for_every_instant_of_a_span_one_after_another() -> None
 
 
 def test_a_backfill_brings_the_planner_back_since_the_store_may_leave_its_first_alone() -> None:
-    """Instants that have an occurrence are left alone: then nobody is busy before those who wait."""
+    """Instants that have an occurrence are left alone: then no occurrence is busy before the waiting ones."""
     seen = snapshot_of(job(), at("09:10"), requests=(backfill("-1 09:00", "-1 12:00"),))
 
     assert plan(seen, at("09:45")).wake_at == at("09:45")

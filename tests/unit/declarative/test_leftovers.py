@@ -26,7 +26,7 @@ def test_a_minute_that_came_meanwhile_takes_the_place_of_what_was_running() -> N
 
 
 def test_a_minute_that_came_meanwhile_takes_the_place_of_all_that_waits() -> None:
-    """S2-011: also of what other nodes of the store have planned while nobody was here."""
+    """S2-011: also for occurrences that other nodes of the store have planned in between."""
     stored = record(HOURLY, at("14:00:01"), ended=ran(at("11:00")))
     waits = [occurrence("z", at("14:00"), "queued"), occurrence("x", at("12:00"), "pending")]
     assert leftovers(stored, waits, at("15:10"), has_run=True) == Leftovers(cancel=("z", "x"))

@@ -90,7 +90,7 @@ def test_nothing_is_known_of_instances_of_other_hosts(folder: Path, process: "su
 
 
 def test_an_instance_of_this_process_lives_as_long_as_its_loop(folder: Path) -> None:
-    """C-43: whoever leaves asyncio.run without a stop has left the instance."""
+    """C-43: an instance ends with asyncio.run, also without a stop."""
 
     async def show() -> None:
         presence.show(folder, "mine")

@@ -1,4 +1,4 @@
-"""The cascade: who set what, and what nobody set."""
+"""The cascade: the origin of each setting, and the defaults."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -86,7 +86,7 @@ def test_an_id_before_1970_equals_its_vector() -> None:
 
 
 def test_a_naive_instant_has_no_id() -> None:
-    """Nobody can tell where it is, so no two nodes would agree."""
+    """It names no moment, so no two nodes would agree."""
     with pytest.raises(TypeError):
         ids.occurrence_id(JOB, datetime(2024, 1, 1))  # noqa: DTZ001
 

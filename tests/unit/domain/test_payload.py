@@ -31,7 +31,7 @@ def test_what_is_accepted_reads_back_equal(given_value: Any) -> None:
 
 
 def test_payloads_compare_by_content_and_are_safe_from_their_author() -> None:
-    """A definition must not change because somebody kept the dict."""
+    """A definition must not change with the caller's dict."""
     mine = {"b": [1], "a": 2}
     kept = payload(mine)
     mine["b"] = "changed"

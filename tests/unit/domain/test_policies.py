@@ -160,7 +160,7 @@ def test_a_beginning_that_says_too_little_or_too_much_is_refused(begin: Callable
 
 
 def test_a_backfill_from_a_naive_time_is_refused() -> None:
-    """Nobody can tell where it is."""
+    """It names no moment."""
     with pytest.raises(InvalidInstant):
         backfill_from("2024-01-31T10:00:00")
 

@@ -97,7 +97,7 @@ def test_nonsense_is_refused_at_birth(arguments: dict[str, Any], reason: str) ->
 
 @pytest.mark.parametrize("interval", [30, "30", timedelta(seconds=-1)])
 def test_an_interval_without_a_unit_is_no_interval(interval: Any) -> None:
-    """Seconds or minutes? Nobody can tell."""
+    """Seconds or minutes? It does not say."""
     with pytest.raises(InvalidDuration):
         Retry(3, interval)
 

@@ -55,7 +55,7 @@ def test_a_removed_job_runs_no_more_and_a_complete_one_neither() -> None:
 
 
 def test_very_many_skipped_instants_end_the_search() -> None:
-    """Bounded: nobody walks through a year of seconds."""
+    """Bounded: it does not walk through a year of seconds."""
     second = timedelta(seconds=1)
     said = tuple(Adjustment(NOW + n * second, AdjustmentKind.SKIP) for n in range(1, 10_050))
     assert upcoming(snapshot_of(job("every 1s"), NOW, adjustments=said), NOW, 1) == []
@@ -68,7 +68,7 @@ def test_a_pause_begins_after_its_start_and_holds_through_its_end() -> None:
 
 
 def test_nothing_that_was_moved_or_rescheduled_runs_while_the_job_is_disabled() -> None:
-    """S1-024: what somebody set by hand is skipped like the instants of the schedule."""
+    """S1-024: a run that was set by hand is skipped like the instants of the schedule."""
     off = job(enabled=False)
     said = (Adjustment(at("10:00"), AdjustmentKind.MOVE, at("10:20")),)
     assert upcoming(snapshot_of(off, NOW, adjustments=said), NOW, 2) == []

@@ -30,7 +30,7 @@ def test_the_instants_are_those_of_the_schedule_from_start_through_end(
 
 
 def test_a_window_open_on_both_sides_is_the_schedule_itself() -> None:
-    """Nothing is paid for what nobody asked for."""
+    """An unused window costs nothing."""
     assert within(QUARTERS, None, None) is QUARTERS
 
 

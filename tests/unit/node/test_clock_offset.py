@@ -33,7 +33,7 @@ def test_a_second_is_no_matter(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize("years", [-10, -1, 1, 10])
 def test_a_host_clock_that_is_set_changes_nothing_that_fires(live: Live, years: int) -> None:
-    """S0-072, S1-030, B1–B4, C-05: the node sleeps by a clock that nobody sets, and the store's clock decides."""
+    """S0-072, S1-030, B1–B4, C-05: the node sleeps by a monotonic clock, and the store's clock decides."""
 
     async def story(world: World) -> None:
         begun: list[datetime] = []

@@ -112,7 +112,7 @@ def test_a_task_that_fails_while_others_go_on_is_a_warning_and_the_occurrence_on
 def test_a_retry_without_limit_shows_its_traceback_at_once(
     live: Live, said: Callable[[], Said], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """M1: no ERROR would ever follow. So it is for the declarative scheduler, which retries for ever."""
+    """M1: no ERROR would ever follow. So it is for the declarative scheduler, which retries without end."""
 
     async def story(world: World) -> None:
         job = await world.define("tries", boom, retry={"max": None, "interval": "1h"})

@@ -74,7 +74,7 @@ def test_broken_files_are_told_at_once_and_until_others_are(live: Live) -> None:
 
 
 def test_a_job_that_cannot_be_run_here_is_told_until_it_can(live: Live) -> None:
-    """C-21: whoever looks at the store can see that nobody knows what to call."""
+    """C-21: the store shows that no node knows the function."""
 
     async def story(world: World) -> None:
         async def body() -> None:

@@ -76,7 +76,7 @@ def test_hooks_are_called_in_order_whatever_becomes_of_the_tasks(live: Live, fai
 
 
 def test_a_hook_that_raises_is_logged_and_changes_nothing(live: Live, caplog: pytest.LogCaptureFixture) -> None:
-    """S0-025: the tasks run, the end stands, and the report is not told for ever."""
+    """S0-025: the tasks run, the end stands, and the report is not repeated without end."""
 
     async def story(world: World) -> None:
         async def body() -> None:
@@ -226,7 +226,7 @@ class _Full(MemoryStore):
 
 
 async def _owed(world: World, name: str, count: int) -> list[str]:
-    """Leave so many reports that nobody has delivered: of requests that are planned and then called off."""
+    """Leave this many undelivered reports: of requests that are planned and then canceled."""
     tasks = [define_task(name, "a")]
     job = define_job(name, every("P1Y", start=NOON), policies={"overlap": "allow"}, tasks=tasks, reports=True)
     await put(world.store, job)

@@ -92,7 +92,7 @@ def test_an_event_for_a_loop_that_has_ended_is_dropped() -> None:
 
 
 def test_an_occurrence_whose_event_cannot_be_handled_is_settled_and_the_others_go_on(live: Live) -> None:
-    """A mistake of ours about one occurrence: the reaper settles it as lost, and it does not stand still for ever."""
+    """A mistake of ours about one occurrence: the reaper settles it as lost, and it does not hang."""
 
     async def story(world: World) -> None:
         begun: list[str] = []
@@ -201,7 +201,7 @@ def _with_broken_runs(claim: Claim) -> Claim:
 
 
 def test_an_occurrence_that_cannot_begin_is_settled_and_keeps_no_slot() -> None:
-    """A mistake of ours about one occurrence: those behind it begin, and it does not stand still for ever."""
+    """A mistake of ours about one occurrence: those behind it begin, and it does not hang."""
 
     async def story(world: World) -> None:
         begun: list[str] = []

@@ -57,7 +57,7 @@ class Picky(MemoryStore):
 
 
 def test_an_end_that_cannot_be_written_is_settled_as_a_loss_and_holds_up_no_drain() -> None:
-    """D7: the job is not busy for ever, and a stop that waits for what runs returns."""
+    """D7: the job does not stay busy, and a stop that waits for what runs returns."""
 
     async def story(world: World) -> None:
         async def body() -> None:

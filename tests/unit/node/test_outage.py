@@ -34,11 +34,11 @@ class Line:
         self._answers.set()
 
     def fall_silent(self) -> None:
-        """Let everybody wait who asks from now on."""
+        """Let every caller wait from now on."""
         self._answers.clear()
 
     def speak(self) -> None:
-        """Answer everybody, those who wait as well."""
+        """Answer every caller, also those that wait."""
         self._answers.set()
 
     def __getattr__(self, name: str) -> Any:
@@ -255,7 +255,7 @@ def test_a_local_run_whose_node_dies_after_the_store_is_back_is_settled_by_anoth
 
 
 def test_a_node_that_dies_before_the_store_is_back_loses_no_instant(live: Live) -> None:
-    """C-28: nobody knows what it fired, so each job's strategy makes up for it as for any outage."""
+    """C-28: its fired runs are unknown, so each job's strategy makes up for it as for any outage."""
 
     async def story(world: World) -> None:
         inner = world.store
@@ -306,7 +306,7 @@ def test_an_answer_that_gets_lost_makes_neither_a_second_record_nor_a_second_run
         await pause("45s")
         line.loses = "record"
         line.is_away = False
-        # The slot becomes free while nobody knows whose the others are.
+        # The slot becomes free while the owner of the others is unknown.
         await pause("25s")
         line.loses = ""
         await pause("20s")
@@ -323,7 +323,7 @@ def test_an_answer_that_gets_lost_makes_neither_a_second_record_nor_a_second_run
 
 
 def test_what_waits_for_a_slot_when_the_store_is_back_is_claimed_there(live: Live) -> None:
-    """C-28: nobody has begun it, so it is an occurrence like any other."""
+    """C-28: it has not begun, so it is an occurrence like any other."""
 
     async def story(world: World) -> None:
         line = laid(world)
@@ -357,7 +357,7 @@ def test_what_waits_for_a_slot_when_the_store_is_back_is_claimed_there(live: Liv
 
 
 def test_one_of_several_tasks_goes_on_from_where_it_stood(live: Live) -> None:
-    """C-28: steps that follow are written to the store, and one that is away again keeps nobody waiting but them."""
+    """C-28: steps that follow are written to the store, and only they wait if it is away again."""
 
     async def story(world: World) -> None:
         line = laid(world)

@@ -155,7 +155,7 @@ def test_a_node_that_wakes_again_stops_what_is_no_longer_its_own(live: Live) -> 
 
 
 def test_a_claim_whose_reply_was_lost_is_adopted_and_run_once() -> None:
-    """E2: without this it would be running for ever beside a healthy beat."""
+    """E2: without this it would stay RUNNING beside a healthy beat."""
 
     async def story(world: World) -> None:
         begun: list[float] = []
@@ -350,7 +350,7 @@ def test_a_reaper_never_runs_what_it_took_over() -> None:
 
 @pytest.mark.parametrize("mode", ["cancel", "drain"])
 def test_a_claim_that_is_under_way_when_its_node_stops_is_given_back(mode: StopMode) -> None:
-    """H1: the store has given it already; nothing of it began, and nobody calls it lost later."""
+    """H1: the store has given it already; nothing of it began, and no node calls it lost later."""
 
     async def story(world: World) -> None:
         store = world.store

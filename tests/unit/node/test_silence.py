@@ -80,7 +80,7 @@ def test_a_claim_is_taken_once_it_was_seen_overdue_for_the_grace_period() -> Non
 
 
 def test_what_a_step_ahead_of_the_stores_clock_made_overdue_has_that_much_longer() -> None:
-    """Attack 3: its owner counts on a clock that nobody sets; what is overdue long after the step is so by itself."""
+    """Attack 3: its owner counts on a monotonic clock; what is overdue long after the step is so by itself."""
     silence, stepped = Silence("me", SETTINGS), (2.0, 60.0)
     for second in range(0, 70, 5):
         assert silence.look([seen(1, overdue=(KEY,))], NOON, float(second), stepped).overdue == ()

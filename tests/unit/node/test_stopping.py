@@ -122,7 +122,7 @@ def test_nothing_starts_after_a_stop_has_returned(live: Live) -> None:
 
 
 def test_the_heartbeat_stops_last(live: Live) -> None:
-    """E7: while a stopping node waits for what runs, it still beats, so that nobody takes its work."""
+    """E7: while a stopping node waits for what runs, it still beats, so that no reaper takes its work."""
 
     async def story(world: World) -> None:
         async def stubborn() -> None:
@@ -146,7 +146,7 @@ def test_the_heartbeat_stops_last(live: Live) -> None:
 
 
 def test_a_cancel_stops_what_runs_and_ends_what_does_not(live: Live) -> None:
-    """Cancel: the coroutine is canceled within a beat; what nobody has claimed ends in the verb itself."""
+    """Cancel: the coroutine is canceled within a beat; an unclaimed occurrence ends in the verb itself."""
 
     async def story(world: World) -> None:
         async def body() -> None:

@@ -111,7 +111,7 @@ def test_a_node_that_claims_anew_what_it_still_runs_lets_that_end_first(live: Li
 
 
 def test_a_node_that_stops_gives_back_what_waits_for_its_own_older_body(live: Live) -> None:
-    """S2-064, L2: what was claimed anew and has not begun is nobody's again, and is run once."""
+    """S2-064, L2: an occurrence that was claimed again and has not begun loses its owner, and runs once."""
 
     async def story(world: World) -> None:
         calls: list[str] = []

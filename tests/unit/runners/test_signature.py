@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Unrelated:
-    """Somebody else's class, used under a confusing name below."""
+    """Another library's class, used under a confusing name below."""
 
 
 def plain() -> None: ...

@@ -106,7 +106,7 @@ def test_zones_may_be_given_in_any_form() -> None:
 
 
 def test_a_naive_moment_is_refused_in_every_question() -> None:
-    """Nobody can tell where a naive datetime is, so no schedule answers for one."""
+    """A naive datetime names no moment, so no schedule answers for one."""
     naive = datetime(2026, 1, 1)  # noqa: DTZ001
     daily = cron("0 0 * * *", tz="Europe/Berlin")
     for ask in (daily.next_after, daily.last_at, lambda at: daily.instants(at, at)):

@@ -1,4 +1,4 @@
-"""A schedule of somebody's own, for tests: high water, every 12 hours and 25 minutes after a first one."""
+"""A user-defined schedule, for tests: high water, every 12 hours and 25 minutes after a first one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -65,7 +65,7 @@ async def test_edge_case_01_a_new_job_with_a_window_begins_now(
 async def test_edge_case_02_a_new_job_without_a_window_has_a_watermark_all_the_same(
     store: AnyStore, folder: JobFolder, clock: ManualClock
 ) -> None:
-    """If somebody adds a window later, it counts from there."""
+    """If a window is added later, it counts from there."""
     folder.write("a.yaml", a="")
     await sync_folder(store, folder.folder)
     assert (await record(store)).watermark == START
@@ -333,7 +333,7 @@ async def test_edge_case_15_skip_if_successful_does_not_hold_for_late_ones(
 async def test_edge_case_16_two_planners_that_saw_the_same_start_nothing_twice(
     store: AnyStore, folder: JobFolder, clock: ManualClock
 ) -> None:
-    """S4-042: whoever commits second is told that the world has moved on."""
+    """S4-042: the second commit is told that the job has changed."""
     folder.write("a.yaml", a="")
     await sync_folder(store, folder.folder)
     clock.move(hours=1)
@@ -360,7 +360,7 @@ async def running_at_half_past(store: AnyStore, folder: JobFolder, clock: Manual
 async def test_a_stop_schedule_stops_what_runs_and_is_never_caught_up(
     store: AnyStore, folder: JobFolder, clock: ManualClock
 ) -> None:
-    """S4-044: at its time, whatever is busy is asked to cancel; a stop that nobody saw in time is over."""
+    """S4-044: at its time, busy occurrences are asked to cancel; a stop that no node saw in time is over."""
     folder.write("a.yaml", a='stop_schedule: "30 * * * *"')
     running = await running_at_half_past(store, folder, clock)
 

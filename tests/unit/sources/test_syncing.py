@@ -111,7 +111,7 @@ async def test_a_restart_removes_what_was_deleted_meanwhile(
 
 
 async def test_a_restart_with_a_broken_file_removes_nothing(store: AnyStore, folder: JobFolder) -> None:
-    """Which jobs it held nobody knows any more."""
+    """Its jobs are not known any more."""
     folder.write("a.yaml", a="")
     folder.write("b.yaml", b="")
     await sync_folder(store, folder.folder)
@@ -259,7 +259,7 @@ async def test_many_nodes_that_see_the_same_change_at_once_store_it_once(store: 
 
 
 class Meddled(MemoryStore):
-    """A store in which somebody edits a job just before each of the first transactions."""
+    """A store in which a job is edited just before each of the first transactions."""
 
     def __init__(self, clock: ManualClock, edits: list[Job]) -> None:
         super().__init__(clock)

@@ -54,7 +54,7 @@ def test_a_coroutine_that_naps_takes_virtual_time() -> None:
 
 
 def test_a_slot_that_is_freed_is_taken_at_once_however_long_nothing_was_planned() -> None:
-    """S0-104: no beats are sent on virtual time, and nobody takes that for silence."""
+    """S0-104: no beats are sent on virtual time, and that is not taken for silence."""
     tick, starts = Everytick("memory://", name="simulated", slots=1), dict[str, datetime]()
 
     @tick.job(cron("0 1 * * *"), task_timeout="10h", priority=1)
@@ -204,7 +204,7 @@ def test_what_cannot_be_meant_is_refused(options: dict[str, object], said: str) 
 
 
 def test_what_stands_in_the_folder_of_jobs_is_simulated_too(tmp_path: Path) -> None:
-    """As a node would run it; a command needs somebody to stand in for it."""
+    """As a node would run it; a command needs a replacement."""
     (tmp_path / "jobs.yaml").write_text('version: 1\njobs:\n  filed: {schedule: "0 * * * *", command: "false"}\n')
     tick = Everytick("memory://", name="tested", jobs=tmp_path)
     with pytest.raises(LookupError, match="of job 'filed' is no function"):

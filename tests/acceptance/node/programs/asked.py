@@ -1,4 +1,4 @@
-"""A node whose jobs run when somebody asks for them; `short` runs once by itself, to tell that the node is up.
+"""A node whose jobs run on request; `short` runs once by itself, to tell that the node is up.
 
 A body of `slow` runs until the process gets SIGUSR1, one of `other` until it gets SIGUSR2. What a body returns names
 the occurrence that it ran for, so that a result in another occurrence is seen.

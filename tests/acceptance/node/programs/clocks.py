@@ -1,4 +1,4 @@
-"""A node with two jobs: `held` runs until the process gets SIGUSR1, `asked` says that it ran whenever somebody asks."""
+"""A node with two jobs: `held` runs until the process gets SIGUSR1, `asked` prints that it ran at each request."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""A node with one job that runs until it is told to stop, or for ever: `held.py ADDRESS ON_ORPHAN obedient|deaf`."""
+"""A node with one job that runs until it is told to stop, or without end: `held.py ADDRESS ON_ORPHAN obedient|deaf`."""
 
 import asyncio
 import sys
