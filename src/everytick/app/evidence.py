@@ -29,15 +29,15 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
 
     job_id = record.job.id
     page = await store.history(HistoryFilter(job_id=job_id, after=at - _TICK, through=at, limit=100))
-    found = list(page.occurrences)
+    occurrences = list(page.occurrences)
     try:
         own = (await store.whole(occurrence_id(job_id, at))).occurrence
     except NotFound:
         pass
     else:
         # A moved instant keeps its id and has another scheduled_for: its span says which.
-        if own.scheduled_for == at and own not in found:
-            found.append(own)
+        if own.scheduled_for == at and own not in occurrences:
+            occurrences.append(own)
     snapshot = (await store.look([job_id]))[job_id]
     spans = await store.spans(job_id, at - _TICK, at)
     known = versions(record, snapshot)
@@ -46,20 +46,20 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
     older = [edition for edition in older if edition.job.version < oldest]
     known |= {edition.job.version: edition.job for edition in older}
     now = await store.now()
-    waits = any(occurrence.status is OccurrenceStatus.PENDING for occurrence in found)
+    waits = any(occurrence.status is OccurrenceStatus.PENDING for occurrence in occurrences)
     return Evidence(
         at=at,
         now=now,
         snapshot=snapshot,
         definitions=tuple(known[version] for version in sorted(known)),
-        occurrences=tuple(found),
+        occurrences=tuple(occurrences),
         spans=tuple(spans),
         removed_at=record.removed_at,
         removed_by=record.removed_by,
         older=tuple(older),
         refused=await _refused(store, record, now - node_timeout) if waits else "",
         parked_reason=record.parked_reason or "",
-        unmet=at <= now and not found and not spans and await _is_unmet(store, record, now - node_timeout),
+        unmet=at <= now and not occurrences and not spans and await _is_unmet(store, record, now - node_timeout),
     )
 
 

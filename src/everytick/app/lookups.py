@@ -75,10 +75,10 @@ def zone_named(given: object) -> Zone:
         from everytick.config.host import local_timezone
 
         given = local_timezone()
-    found = zone_of(given)
-    if found is None:
+    zone = zone_of(given)
+    if zone is None:
         raise InvalidPolicies("", "timezone 'None' must be a name", ("UNSET, for the application's", 'timezone="UTC"'))
-    return found
+    return zone
 
 
 def in_zone(schedule: Schedule, zone_name: str) -> Schedule:

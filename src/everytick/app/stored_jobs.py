@@ -282,8 +282,8 @@ async def _refuse_running(store: AnyStore, job: Job) -> None:
     from everytick.stores.base import HistoryFilter
 
     busy = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
-    found = (await store.history(HistoryFilter(job_id=job.id, statuses=busy, limit=_SHOWN_RUNNING))).occurrences
-    held = sum(occurrence.owner is not None for occurrence in found)
+    occurrences = (await store.history(HistoryFilter(job_id=job.id, statuses=busy, limit=_SHOWN_RUNNING))).occurrences
+    held = sum(occurrence.owner is not None for occurrence in occurrences)
     if held:
         raise Conflict(
             f"job '{shown(job.name)}' is left as it is, for {held} of its occurrences still run: "

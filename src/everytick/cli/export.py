@@ -68,12 +68,12 @@ def jobs_verb(names: Sequence[str], owner: str | None, as_calls: bool, folder: P
     if not records:
         raise Refused("there is no such job in the store: everytick list names them all", Exit.NOT_FOUND)
     jobs = [each.job for each in records]
-    found = export_jobs(jobs, one_file=folder is None, as_calls=as_calls, head=["Written by everytick export jobs."])
+    exported = export_jobs(jobs, one_file=folder is None, as_calls=as_calls, head=["Written by everytick export jobs."])
     if folder is None:
-        click.echo("".join(found.texts), nl=False)
+        click.echo("".join(exported.texts), nl=False)
     else:
-        _to_folder(found, folder)
-    return _told(found, records)
+        _to_folder(exported, folder)
+    return _told(exported, records)
 
 
 async def _records(app: Everytick, names: Sequence[str]) -> Sequence[JobRecord]:
@@ -160,8 +160,8 @@ async def _write_all(app: Everytick, page: Any, write: Callable[[dict[str, Any]]
     with nullcontext() if is_terminal() else progress:
         async for each in page:
             if each.job_id not in names:
-                found = await store.get([each.job_id])
-                names[each.job_id] = found[each.job_id].job.name if each.job_id in found else each.job_id
+                records = await store.get([each.job_id])
+                names[each.job_id] = records[each.job_id].job.name if each.job_id in records else each.job_id
             write(occurrence_data(each, names))
             progress.step()
     return progress.done

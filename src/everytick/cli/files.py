@@ -231,13 +231,13 @@ def _jobs(paths: Sequence[Path], owner: str) -> dict[str, FileJob]:
 
 def _told(files: Iterable[JobFile], form: str) -> int:
     """Write every mistake and warning, and return how many mistakes there are."""
-    found = [mistake for file in files for mistake in (*file.mistakes, *file.warnings)]
-    for mistake in found:
+    mistakes = [mistake for file in files for mistake in (*file.mistakes, *file.warnings)]
+    for mistake in mistakes:
         if form == "github":
             click.echo(_github(mistake))
         else:
             write(str(mistake))
-    return sum(not mistake.is_warning for mistake in found)
+    return sum(not mistake.is_warning for mistake in mistakes)
 
 
 def _github(mistake: Mistake) -> str:

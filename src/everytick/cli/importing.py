@@ -99,12 +99,12 @@ def systemd_verb(
             named = [service for service in services if service.name == name] or [Path(file).with_name(Path(name).name)]
             return (str(named[0]), _bytes(named[0])) if named[0].is_file() else None
 
-        found = read_timer(raw, file, service=service, timezone=timezone, taken=taken)
-        for unit in {file, *(left_out.file for left_out in found.left)}:
+        findings = read_timer(raw, file, service=service, timezone=timezone, taken=taken)
+        for unit in {file, *(left_out.file for left_out in findings.left)}:
             if Path(f"{unit}.d").is_dir():
                 why = f"drop-ins are not read: systemctl cat {shown(Path(unit).name)} writes all of it into one file"
-                found.leave(1, f"{unit}.d", why, file=unit)
-        return found
+                findings.leave(1, f"{unit}.d", why, file=unit)
+        return findings
 
     timers = [timer for path in files for timer in (sorted(path.glob("*.timer")) if path.is_dir() else [path])]
     return _import("systemd timers", timers, folder, strict, read)

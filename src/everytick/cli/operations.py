@@ -128,8 +128,8 @@ def _request(asked: Callable[[Everytick], Any], wait: bool, timeout: str | None,
         write(handle.id)
         return await follow(app, handle.id, within, job) if wait else None
 
-    found = ask(done)
-    return Exit.DONE if found is None else tell_end(found)
+    whole = ask(done)
+    return Exit.DONE if whole is None else tell_end(whole)
 
 
 def _json(text: str) -> object:
@@ -197,16 +197,16 @@ def backfill_verb(
         given: dict[str, Any] = {"again": again, "overlap": overlap, "as_of": as_of, "dry_run": dry}
         return ask(lambda app: app.backfill(job, begin, end, **given, by=who()), telling=what)
 
-    found = asked(True)
-    count = f"{len(found.instants):,}{' or more' if found.more else ''}"
-    if not found.instants:
+    backfill = asked(True)
+    count = f"{len(backfill.instants):,}{' or more' if backfill.more else ''}"
+    if not backfill.instants:
         say("every instant of that time has its occurrence already")
     elif not dry_run:
-        first, last = times.shown(found.instants[0]), times.shown(found.instants[-1])
+        first, last = times.shown(backfill.instants[0]), times.shown(backfill.instants[-1])
         confirm(f"ask for {count} occurrences of '{shown(job)}', from {first} to {last}?", yes)
         made = asked(False)
         say(f"asked for {count} occurrences; until they are planned, everytick cancel {made.id} ends all of it")
-    write(str(len(found.instants)))
+    write(str(len(backfill.instants)))
 
 
 # ----------------------------------------------------------------------------------------------------- the schedule

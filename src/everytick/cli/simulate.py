@@ -79,16 +79,16 @@ def simulate_verb(
     if paths:
         import asyncio
 
-        found = asyncio.run(_on_files(paths, question(int(state().settings["slots"].value))))
+        forecast = asyncio.run(_on_files(paths, question(int(state().settings["slots"].value))))
     else:
-        found = ask(lambda app: _on_store(app, question(app.settings.slots)))
-    if not found.jobs:
+        forecast = ask(lambda app: _on_store(app, question(app.settings.slots)))
+    if not forecast.jobs:
         raise Refused("there is no job to simulate: name files of jobs, or a store that holds some", Exit.NOT_FOUND)
-    _refuse_strangers(given, found)
+    _refuse_strangers(given, forecast)
     if as_json:
-        show_json(_data(found, times))
+        show_json(_data(forecast, times))
     else:
-        _show(found, times)
+        _show(forecast, times)
 
 
 # ------------------------------------------------------------------------------------------------------ what is asked

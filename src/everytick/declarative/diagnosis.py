@@ -32,10 +32,10 @@ async def _trouble(store: AnyStore, scheduler: str, tasks: Sequence[str]) -> Exc
     """Read all rows of these jobs. Return the error, None if there is none."""
     ids = [job_id(job_name(scheduler, task)) for task in tasks]
     try:
-        found = await store.get(ids)
+        records = await store.get(ids)
         for id_ in ids:
-            if id_ in found:
-                await last_attempt_at(store, found[id_])
+            if id_ in records:
+                await last_attempt_at(store, records[id_])
             elif await _is_known(store, id_):
                 return LookupError("some of its rows are missing")
     except StoreUnavailable:

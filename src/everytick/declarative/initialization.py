@@ -347,8 +347,10 @@ class Initialization:
             schedule = self._registrations[name].schedule
             if not resuming.may_be_owed(record, schedule, now):
                 continue
-            found = [occurrence for occurrence in active.get(name, []) if not self._runs_elsewhere([occurrence])]
-            instant = resuming.owed(record, found, schedule, now, await resuming.last_attempt_at(self._store, record))
+            occurrences = [occurrence for occurrence in active.get(name, []) if not self._runs_elsewhere([occurrence])]
+            instant = resuming.owed(
+                record, occurrences, schedule, now, await resuming.last_attempt_at(self._store, record)
+            )
             if instant is not None:
                 self._owed[name] = instant
 

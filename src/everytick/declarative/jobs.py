@@ -84,8 +84,8 @@ def with_data(job: Job, data: object) -> Job:
 def unscheduled(job: Job) -> Job:
     """Return the same job disabled: its task is not registered."""
     disabled = overrides(Level.JOB, {**dict(job.overrides.items), "enabled": False})
-    kept = [TaskDefinition(task.name, task.target, task.after, task.overrides) for task in job.tasks]
-    return _again(job, disabled, kept)
+    tasks = [TaskDefinition(task.name, task.target, task.after, task.overrides) for task in job.tasks]
+    return _again(job, disabled, tasks)
 
 
 def _again(job: Job, own: Overrides, tasks: list[TaskDefinition]) -> Job:

@@ -43,19 +43,19 @@ def read_registrations(given: object, now: Callable[[], datetime]) -> dict[str, 
     if not isinstance(given, (list, tuple)):
         raise RegistrationsNotArrayError
     zone = local_timezone()
-    found: dict[str, Registration] = {}
+    registrations: dict[str, Registration] = {}
     schedules: dict[str, Schedule] = {}
     for index, registration in enumerate(given):
         name, expression, callback, delay = _shaped(index, registration)
         if not name:
             raise InvalidRegistrationError("name", name, "is empty: every task needs a name of its own")
-        if name in found:
+        if name in registrations:
             raise ScheduleDuplicateTaskError(name)
         if expression not in schedules:
             schedules[expression] = _schedule(expression, zone, now)
         _refuse_arguments(callback)
-        found[name] = Registration(name, expression, callback, _delay(delay), schedules[expression])
-    return found
+        registrations[name] = Registration(name, expression, callback, _delay(delay), schedules[expression])
+    return registrations
 
 
 def milliseconds(length: timedelta) -> int | float:

@@ -40,16 +40,16 @@ class Leftovers:
 
 async def active_of(store: AnyStore, job_ids: Collection[str]) -> dict[str, list[Occurrence]]:
     """Return the active occurrences of these jobs, newest first."""
-    found: dict[str, list[Occurrence]] = {}
+    by_job: dict[str, list[Occurrence]] = {}
     cursor = None
     while True:
         page = await store.history(HistoryFilter(statuses=ACTIVE, limit=1000, cursor=cursor))
         for occurrence in page.occurrences:
             if occurrence.job_id in job_ids:
-                found.setdefault(occurrence.job_id, []).append(occurrence)
+                by_job.setdefault(occurrence.job_id, []).append(occurrence)
         cursor = page.cursor
         if cursor is None:
-            return found
+            return by_job
 
 
 def is_running(occurrence: Occurrence) -> bool:

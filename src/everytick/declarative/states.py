@@ -76,8 +76,8 @@ async def task_states(
 async def _records(store: AnyStore, scheduler: str, tasks: Collection[str] | None) -> list[JobRecord]:
     prefix = prefix_of(scheduler)
     wanted = None if tasks is None else {job_name(scheduler, task) for task in tasks}
-    found = [record for record in await store.list() if record.job.name.startswith(prefix)]
-    return [record for record in found if wanted is None or record.job.name in wanted]
+    records = [record for record in await store.list() if record.job.name.startswith(prefix)]
+    return [record for record in records if wanted is None or record.job.name in wanted]
 
 
 async def state_document(store: "str | AnyStore", task: str, name: str = "default") -> object:
@@ -102,10 +102,10 @@ async def write_state_document(store: "str | AnyStore", task: str, document: obj
 
 async def _record(store: AnyStore, task: str, name: str) -> JobRecord:
     job = job_name(name, task)
-    found = (await store.get([job_id(job)])).get(job_id(job))
-    if found is None or found.removed_at is not None:
+    record = (await store.get([job_id(job)])).get(job_id(job))
+    if record is None or record.removed_at is not None:
         raise NotFound("task", task)
-    return found
+    return record
 
 
 async def _is_unreadable(store: AnyStore, task: str, name: str) -> bool:

@@ -51,14 +51,14 @@ class Succession:
 
     async def look(self) -> None:
         """Rest if a newer instance lives; take up the tasks if the last newer one is gone, or an older one died."""
-        found = await self._instances.all()
-        later = later_than(self._me, found)
+        instances = await self._instances.all()
+        later = later_than(self._me, instances)
         living = [instance for instance in later if instance.lives]
         if living:
             self._step_back(living[-1])
             return
         died = {
-            instance.id for instance in found if instance.holds and not instance.lives and instance.id != self._me
+            instance.id for instance in instances if instance.holds and not instance.lives and instance.id != self._me
         } - self._known_dead
         newest = later[-1].place if later else None
         if self._newer is not None or newest != self._survived or died:

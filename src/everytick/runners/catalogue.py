@@ -228,16 +228,16 @@ class Catalogue:
     def _plugin(self, runner: str, task: Task, function: Callable[..., Any] | None) -> Body:
         from importlib.metadata import entry_points
 
-        found = entry_points(group=_PLUGINS)
-        names = sorted(found.names)
+        plugins = entry_points(group=_PLUGINS)
+        names = sorted(plugins.names)
         if runner not in names:
             known = ", ".join(("function", "thread", "process", *names))
             raise CannotRun(f"there is no runner '{shown(runner)}' for it here: known are {known}")
         try:
-            made: Body = found[runner].load()(task, function)
+            body: Body = plugins[runner].load()(task, function)
         except Exception as error:
             raise CannotRun(f"runner '{shown(runner)}' could not be loaded: {shown(str(error))}") from error
-        return made
+        return body
 
     def _own(self, path: str) -> Callable[..., Any]:
         """Return the application's function with this address, of any job. Two different ones are ambiguous."""

@@ -332,10 +332,10 @@ entered = _current.get
 
 def current() -> Context:
     """Return the context of the attempt this code runs in."""
-    found = _current.get()
-    if found is None:
+    context = _current.get()
+    if context is None:
         raise LookupError("current() was called outside of a running task: call the task through a node")
-    return found
+    return context
 
 
 enter = _current.set

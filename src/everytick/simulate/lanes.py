@@ -96,9 +96,9 @@ class Lane:
         """The instant whose plan is known in advance, if nothing runs or waits then."""
 
     def _known(self, active: Active) -> Run:
-        found = Run(self, active.id, active.scheduled_for, active.line_at, active.line_at, active.cause)
-        found.is_running, found.late = active.status in (_S.RUNNING, _S.AWAITING_RETRY), active.late
-        return found
+        run = Run(self, active.id, active.scheduled_for, active.line_at, active.line_at, active.cause)
+        run.is_running, run.late = active.status in (_S.RUNNING, _S.AWAITING_RETRY), active.late
+        return run
 
     def snapshot(self) -> JobSnapshot:
         """Return the snapshot for a plan."""
@@ -185,22 +185,22 @@ class Lane:
         """Add the upcoming occurrence, as its plan would."""
         instant = self.upcoming
         assert instant is not None, f"{self.job.name} has nothing upcoming"
-        found = Run(self, None, instant, instant, instant, Cause.SCHEDULE)
-        self.busy[found] = None
+        run = Run(self, None, instant, instant, instant, Cause.SCHEDULE)
+        self.busy[run] = None
         self.watermark, self.awaits_ends = instant, False
         self.look_ahead(through)
         self.wake_at = self.upcoming
-        return found
+        return run
 
     def enter(self, creation: Creation) -> Run:
         """Add a created occurrence to the busy or to the waiting ones."""
-        found = Run(self, creation.id, creation.scheduled_for, creation.line_at, creation.ready_at, creation.cause)
-        found.late = creation.late
+        run = Run(self, creation.id, creation.scheduled_for, creation.line_at, creation.ready_at, creation.cause)
+        run.late = creation.late
         if creation.status is _S.QUEUED:
-            insort(self.waiting, found)
+            insort(self.waiting, run)
         else:
-            self.busy[found] = None
-        return found
+            self.busy[run] = None
+        return run
 
     def release(self, id_: str) -> Run | None:
         """Move a waiting occurrence to the busy ones, if it still waits."""

@@ -152,19 +152,19 @@ class World:
     def _plan(self, lane: Lane, now: datetime) -> None:
         snapshot = lane.snapshot()
         plain = plain_tick(snapshot, now)
-        made = plain or plan_in_full(snapshot, now, self._limit)
-        before = list(lane.busy) if made.cancels or made.cancels_before is not None else []
-        for creation in made.creations:
+        plan = plain or plan_in_full(snapshot, now, self._limit)
+        before = list(lane.busy) if plan.cancels or plan.cancels_before is not None else []
+        for creation in plan.creations:
             self._create(lane, creation, now)
-        for id_ in made.releases:
+        for id_ in plan.releases:
             if (released := lane.release(id_)) is not None:
                 self._is_ready(released, now)
-        for ending in made.endings:
+        for ending in plan.endings:
             if lane.drop(ending.id) is not None:
                 self._record.dropped(lane, ending.status, ending.why)
-        for span in made.spans:
+        for span in plan.spans:
             self._record.not_run(lane, span.status, span.why, span.count)
-        lane.settle(made, now)
+        lane.settle(plan, now)
         # A job that is plain once stays so: requests, pauses and edits exist from the start or never.
         if lane.upcoming is not None or (plain is not None and lane.job.settings.grace):
             lane.look_ahead(self._through)
@@ -173,7 +173,7 @@ class World:
             self._at(lane.wake_at, _PLAN, lane)
         for run in before:
             # Their ends wake the job, as the plan has just said.
-            if run.id in made.cancels or (made.cancels_before is not None and run.line_at < made.cancels_before):
+            if run.id in plan.cancels or (plan.cancels_before is not None and run.line_at < plan.cancels_before):
                 self._cancel(run, now)
 
     def _create(self, lane: Lane, creation: Creation, now: datetime) -> None:

@@ -116,8 +116,8 @@ def _mistakes(job: Job, parts: Mapping[str, object], defaults: Mapping[str, obje
     read = read_jobs(raw, "")
     if read.mistakes:
         return "; ".join(mistake.message for mistake in read.mistakes)
-    [found] = read.jobs
-    return "" if meaning(found.job, as_calls=as_calls) == meaning(job, as_calls=as_calls) else _OTHERWISE
+    [file_job] = read.jobs
+    return "" if meaning(file_job.job, as_calls=as_calls) == meaning(job, as_calls=as_calls) else _OTHERWISE
 
 
 def meaning(job: Job, *, as_calls: bool = False) -> Any:

@@ -79,10 +79,10 @@ def read_all(
     Before each file, `tell` is called with how many were read and how many there are.
     """
     known: dict[str, FileJob] = {}
-    found: list[JobFile] = []
+    files: list[JobFile] = []
     named_files = [(given, path) for given in paths for path in job_files([given])]
     for named, path in named_files:
-        tell(len(found), len(named_files))
+        tell(len(files), len(named_files))
         # A file that is named was chosen. A file in a folder may come from anyone who may write to the folder.
         closed = None if path == named else open_to_others(path.parent)
         one = closed or read_file(path, owner=owner)
@@ -91,8 +91,8 @@ def read_all(
         ):
             one = JobFile(one.file, (), (*one.mistakes, *clashes), one.warnings)
         known.update((file_job.job.name, file_job) for file_job in one.jobs)
-        found.append(one)
-    return found
+        files.append(one)
+    return files
 
 
 def refused(path: Path, reason: str) -> JobFile:

@@ -69,11 +69,11 @@ def read_jobs(raw: bytes, file: str, *, owner: str = FILE) -> JobFile:
     if document.root is None:
         return JobFile(file, (), document.mistakes)
     reader = _Reader(document.root, file, owner)
-    found = reader.read()
+    file_jobs = reader.read()
     # Of two mistakes at one place, the first is the more precise.
     mistakes = {(mistake.line, mistake.column): mistake for mistake in reversed((*document.mistakes, *reader.mistakes))}
     told = tuple(mistakes[place] for place in sorted(mistakes))
-    return JobFile(file, () if told else tuple(found), told, tuple(reader.warnings), tuple(reader.beside.files))
+    return JobFile(file, () if told else tuple(file_jobs), told, tuple(reader.warnings), tuple(reader.beside.files))
 
 
 class _Reader:

@@ -226,12 +226,12 @@ class _Reader:
         anchor, name = event.anchor, shown(event.anchor, 60)
         if anchor not in self._anchors:
             raise _Refused(_place(event.start_mark), f"*{name} stands for nothing: no &{name} comes before it")
-        found = self._anchors[anchor]
-        if found is None:
+        node = self._anchors[anchor]
+        if node is None:
             reason = f"*{name} stands inside of what it stands for, and would have no end"
             raise _Refused(_place(event.start_mark), reason)
-        self._spend(found.size, event)
-        return found
+        self._spend(node.size, event)
+        return node
 
     def _spend(self, nodes: int, event: Event) -> None:
         self._left -= nodes

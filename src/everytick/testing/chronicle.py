@@ -106,9 +106,9 @@ class Chronicle:
 
         With `status` every run must have ended so, "completed" for example.
         """
-        found = self.ran(job)
-        self._check(job, "run", found, instants, times)
-        wrong = [entry for entry in found if status is not None and entry.status != status]
+        entries = self.ran(job)
+        self._check(job, "run", entries, instants, times)
+        wrong = [entry for entry in entries if status is not None and entry.status != status]
         if wrong:
             self._fail(job, f"every run should have ended {status}, and {len(wrong)} did not")
 
@@ -119,8 +119,8 @@ class Chronicle:
 
         With `why` only those count whose status or reason says so: "overlap", "missed", "paused".
         """
-        found = [entry for entry in self.skipped(job) if why is None or why in f"{entry.status} {entry.why}"]
-        self._check(job, "be skipped" if why is None else f"be skipped ({why})", found, instants, times)
+        entries = [entry for entry in self.skipped(job) if why is None or why in f"{entry.status} {entry.why}"]
+        self._check(job, "be skipped" if why is None else f"be skipped ({why})", entries, instants, times)
 
     def assert_failed(self, job: str, *, error: str | None = None) -> None:
         """Fail unless a run of the job failed, with this text in its error if one is given."""

@@ -66,10 +66,10 @@ def read_listing(raw: bytes, file: str, *, taken: set[str] | None = None) -> Fin
     if jobs is None:
         why = "is no listing of jobs: write one with the script that everytick import apscheduler --script prints"
         raise UnreadableSource(file, 1, why)
-    found = Findings(file, DEFAULTS, taken)
+    findings = Findings(file, DEFAULTS, taken)
     for job in jobs:
-        _Listed(job, found).read()
-    return found
+        _Listed(job, findings).read()
+    return findings
 
 
 class _Listed:

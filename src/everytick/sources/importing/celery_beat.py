@@ -75,18 +75,18 @@ def read_beat(
     text = decoded(raw, file)
     beat = _from_json(text, file) if text.lstrip()[:1] == "{" else read_python(text, file)
     zone = timezone or beat.timezone or "UTC"
-    found = Findings(file, {"timezone": zone, **DEFAULTS}, taken)
+    findings = Findings(file, {"timezone": zone, **DEFAULTS}, taken)
     for place in beat.left:
-        found.leave(place.line, place.what, place.why)
+        findings.leave(place.line, place.what, place.why)
     for entry in beat.entries:
-        _Entry(entry, found, send_with).read()
-    if send_with is None and found.jobs:
-        found.leave(found.jobs[0].line, "the names of the tasks", _NAMES)
+        _Entry(entry, findings, send_with).read()
+    if send_with is None and findings.jobs:
+        findings.leave(findings.jobs[0].line, "the names of the tasks", _NAMES)
     if beat.is_local and timezone is None and beat.timezone is None:
         why = "without it and without a timezone Celery means its machine's zone, and here it is UTC: give --timezone"
-        found.leave(beat.is_local, "enable_utc = False", why)
-    found.left.sort(key=lambda left_out: left_out.line)
-    return found
+        findings.leave(beat.is_local, "enable_utc = False", why)
+    findings.left.sort(key=lambda left_out: left_out.line)
+    return findings
 
 
 class _Entry:

@@ -295,11 +295,11 @@ def _constants(tree: ast.Module) -> Mapping[str, ast.expr]:
 
     They mean the same wherever they stand; those of a class are written with it, as `Queues.SLOW`.
     """
-    found = dict(_named(tree.body))
+    expressions = dict(_named(tree.body))
     times = Counter(
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     )
-    known = {name: given for name, given in found.items() if times[name] == 1}
+    known = {name: given for name, given in expressions.items() if times[name] == 1}
     elsewhere = {
         node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     }
@@ -312,9 +312,9 @@ def _constants(tree: ast.Module) -> Mapping[str, ast.expr]:
 
 def _classes(tree: ast.Module) -> Mapping[str, list[ast.stmt]]:
     """Return the bodies of the outermost classes, by name. Classes with the same name are left out."""
-    found = [statement for statement in tree.body if isinstance(statement, ast.ClassDef)]
-    times = Counter(statement.name for statement in found)
-    return {statement.name: statement.body for statement in found if times[statement.name] == 1}
+    classes = [statement for statement in tree.body if isinstance(statement, ast.ClassDef)]
+    times = Counter(statement.name for statement in classes)
+    return {statement.name: statement.body for statement in classes if times[statement.name] == 1}
 
 
 def _named(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:

@@ -68,12 +68,12 @@ _LEFT = {
 def read_manifest(raw: bytes, file: str, *, timezone: str | None = None, taken: set[str] | None = None) -> Findings:
     """Return the CronJobs of a manifest; other kinds are listed as left."""
     defaults = dict(DEFAULTS) if timezone is None else {"timezone": timezone, **DEFAULTS}
-    found = Findings(file, defaults, taken)
+    findings = Findings(file, defaults, taken)
     for root in _documents(decoded(raw, file), file):
         for path in _resources(root.data):
-            _read(root, path, found, timezone)
-    found.left.sort(key=lambda left_out: left_out.line)
-    return found
+            _read(root, path, findings, timezone)
+    findings.left.sort(key=lambda left_out: left_out.line)
+    return findings
 
 
 def _documents(text: str, file: str) -> Iterator[YamlNode]:
@@ -89,12 +89,12 @@ def _documents(text: str, file: str) -> Iterator[YamlNode]:
 
 
 def _document(text: str, file: str) -> YamlNode:
-    found = read_yaml(text.encode(), file)
-    if found.root is None or found.mistakes:
-        first = found.mistakes[0]
+    document = read_yaml(text.encode(), file)
+    if document.root is None or document.mistakes:
+        first = document.mistakes[0]
         hint = "; render templates first, as helm template does" if "{{" in text else ""
         raise UnreadableSource(file, first.line, f"{first.message}{hint}")
-    return found.root
+    return document.root
 
 
 def _resources(data: object) -> Iterator[tuple[Step, ...]]:
@@ -155,12 +155,12 @@ class _CronJob:
         written = self._get("spec", "schedule")
         if not isinstance(written, str):
             raise Unsayable("it has no schedule")
-        found = read_schedule(written, self._get("spec", "timeZone"), self._timezone)
-        if not found.has_zone and self._timezone is None:
+        schedule = read_schedule(written, self._get("spec", "timeZone"), self._timezone)
+        if not schedule.has_zone and self._timezone is None:
             why = "the controller means its own zone, which no manifest says, and here it is UTC: give --timezone"
             self._left.append((("spec", "schedule"), "the time zone", why))
-        self._left += [(("spec", "schedule"), what, why) for what, why in found.left]
-        return found.text
+        self._left += [(("spec", "schedule"), what, why) for what, why in schedule.left]
+        return schedule.text
 
     def _policies(self) -> dict[str, object]:
         parts: dict[str, object] = {}

@@ -96,10 +96,10 @@ def _fields(written: str) -> list[str]:
 def _part(part: str, number: int) -> str:
     """One part of a field: `?` is `*`, `5/15` goes through to the end, and a step beyond it leaves the first."""
     least, most = _SPANS[number]
-    found = _PART.fullmatch(part)
-    if found is None:
+    match = _PART.fullmatch(part)
+    if match is None:
         raise Unsayable(f"'{shown(part)}' cannot be read by the controller")
-    first, last, step = found["first"], found["last"], found["step"]
+    first, last, step = match["first"], match["last"], match["step"]
     _refuse_strange(number, *(value for value in (first, last) if value is not None))
     if first in ("*", "?"):
         first, last = "*", None

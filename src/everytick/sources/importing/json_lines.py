@@ -59,6 +59,6 @@ def _decoded(text: str, position: int) -> tuple[Any, int]:
 
 def _past(text: str, position: int) -> int:
     """The position of the next character that is no blank."""
-    found = _BLANK.match(text, position)
-    assert found is not None, "nothing at all matches too"
-    return found.end()
+    match = _BLANK.match(text, position)
+    assert match is not None, "nothing at all matches too"
+    return match.end()

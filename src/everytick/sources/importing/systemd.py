@@ -73,16 +73,16 @@ class Unit:
 
     def all(self, section: str, key: str) -> list[Directive]:
         """Return the lines of a key. An empty one cancels those before it."""
-        found: list[Directive] = []
+        directives: list[Directive] = []
         for setting in self.settings:
             if setting.section == section and setting.key == key and setting.given != _NO_LINE:
-                found = [*found, setting] if setting.given else []
-        return found
+                directives = [*directives, setting] if setting.given else []
+        return directives
 
     def last(self, section: str, key: str) -> Directive | None:
         """Return the line that counts."""
-        found = self.all(section, key)
-        return found[-1] if found else None
+        directives = self.all(section, key)
+        return directives[-1] if directives else None
 
 
 def read_timer(
@@ -95,13 +95,13 @@ def read_timer(
 ) -> Findings:
     """Return the job of a timer; `service` finds the file and text of the unit of a name."""
     defaults = dict(DEFAULTS) if timezone is None else {"timezone": timezone, **DEFAULTS}
-    found = Findings(file, defaults, taken)
+    findings = Findings(file, defaults, taken)
     timer = read_unit(raw, file)
     if not any(setting.section == "Timer" for setting in timer.settings):
         raise UnreadableSource(file, 1, "there is no [Timer] in it: name the timer, not its service")
-    _Timer(timer, found, service, timezone is not None).read()
-    found.left.sort(key=lambda left_out: (left_out.file != file, left_out.line))
-    return found
+    _Timer(timer, findings, service, timezone is not None).read()
+    findings.left.sort(key=lambda left_out: (left_out.file != file, left_out.line))
+    return findings
 
 
 def read_unit(raw: bytes, file: str) -> Unit:
@@ -141,7 +141,7 @@ class _Timer:
         self._named = timer.name.removesuffix(".timer")
 
     def read(self) -> None:
-        timer, found = self._timer, self._found
+        timer, findings = self._timer, self._found
         line = next(setting.line for setting in timer.settings if setting.section == "Timer")
         try:
             if self._named.endswith("@"):
@@ -156,12 +156,12 @@ class _Timer:
                 **self._work(service),
             }
         except Unsayable as reason:
-            found.leave(line, self._timer.name, f"not imported: {reason}")
+            findings.leave(line, self._timer.name, f"not imported: {reason}")
             return
         notes = [f"{shown(timer.file, 200)} and {shown(service.name, 200)}"]
-        if found.add(self._named, parts, line, notes=notes):
+        if findings.add(self._named, parts, line, notes=notes):
             for directive in self._without_zone:
-                found.leave(directive.line, f"the time zone of OnCalendar={directive.given}", _ITS_ZONE)
+                findings.leave(directive.line, f"the time zone of OnCalendar={directive.given}", _ITS_ZONE)
             self._list_rest(timer, "Timer", _TIMER_LEFT)
             self._list_rest(service, "Service", _SERVICE_LEFT)
 
@@ -295,9 +295,9 @@ class _Timer:
         return taken[-1] if taken else None
 
     def _take_all(self, unit: Unit, section: str, key: str) -> list[Directive]:
-        found = unit.all(section, key)
+        directives = unit.all(section, key)
         self._taken_lines.update((unit.file, setting.line) for setting in unit.settings if setting.key == key)
-        return found
+        return directives
 
     def _list_rest(self, unit: Unit, main: str, known: Mapping[str, str]) -> None:
         for setting in unit.settings:

@@ -132,11 +132,11 @@ def _numbers(written: str, text: str, span: tuple[int, int]) -> Numbers:
 def _chains(written: str, text: str, span: tuple[int, int]) -> Iterator[tuple[int, int | None, int]]:
     """Give the parts of a list: first, last and step; what is not given is None or 0."""
     for part in text.split(","):
-        found = _CHAIN.fullmatch(part)
-        if found is None:
+        match = _CHAIN.fullmatch(part)
+        if match is None:
             reason = "fractions of a second cannot be said here" if "." in part.replace("..", "") else "cannot be read"
             raise Unsayable(f"'{shown(part)}' in '{shown(written)}' {reason}")
-        first, last, step = (None if group is None else int(group) for group in found.groups())
+        first, last, step = (None if group is None else int(group) for group in match.groups())
         assert first is not None, "the pattern has a number"
         if step == 0 or not all(span[0] <= number <= span[1] for number in (first, first if last is None else last)):
             raise Unsayable(f"'{shown(part)}' in '{shown(written)}' must lie in {span[0]} to {span[1]}")
@@ -164,12 +164,12 @@ def time_span(written: str) -> timedelta:
     """Return the length of `1h 30min`, `90` (seconds) or `1week`."""
     position, seconds, text = 0, 0.0, written.strip()
     while position < len(text):
-        found = _SPAN.match(text, position)
-        unit = None if found is None else _UNITS.get(found[2], _UNITS.get(found[2].lower()))
-        if found is None or unit is None:
+        match = _SPAN.match(text, position)
+        unit = None if match is None else _UNITS.get(match[2], _UNITS.get(match[2].lower()))
+        if match is None or unit is None:
             raise Unsayable(f"'{shown(written)}' is no time span")
-        seconds += float(found[1]) * unit
-        position = found.end()
+        seconds += float(match[1]) * unit
+        position = match.end()
     if not text or seconds > timedelta(days=36500).total_seconds():
         raise Unsayable(f"'{shown(written)}' is no time span that can be kept")
     return timedelta(seconds=seconds)

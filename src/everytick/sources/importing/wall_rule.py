@@ -156,9 +156,9 @@ def _ranges(found: Collection[int]) -> Iterable[str]:
 def meets_clock_change(text: str, tz: str | None, *kinds: str) -> bool:
     """Tell whether a change of the clock does any of these to what a text names; `tz` is for one without a zone."""
     try:
-        found = schedule(text)
+        rule = schedule(text)
     except EverytickError:
         # The schedule is refused with its reason when the job is added.
         return False
-    inside = found if tz is None else in_zone(found, zone(tz))
+    inside = rule if tz is None else in_zone(rule, zone(tz))
     return isinstance(inside, Cron) and any(change.what in kinds for change in inside.clock_changes(*SOME_YEARS))

@@ -37,14 +37,14 @@ class HistoryVerbs(Base):
         newest_first: Iterator[OccurrenceRow] = merge(*lines, key=_place, reverse=True)
         if after is not None:
             newest_first = takewhile(lambda row: row.creation.scheduled_for > after, newest_first)
-        found = (
+        rows = (
             row
             for row in newest_first
             if (not filter.statuses or row.status in filter.statuses)
             and (filter.cause is None or row.creation.cause is filter.cause)
         )
-        page = list(islice(found, filter.limit))
-        more = bool(page) and next(found, None) is not None
+        page = list(islice(rows, filter.limit))
+        more = bool(page) and next(rows, None) is not None
         return Page(tuple(row.record() for row in page), _cursor(page[-1]) if more else None)
 
     async def whole(self, occurrence_id: str) -> Whole:

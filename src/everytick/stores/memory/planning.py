@@ -226,8 +226,10 @@ def _past(row: JobRow, request: Request) -> Past:
 
 
 def _active(row: OccurrenceRow) -> Active:
-    made = row.creation
-    return Active(row.id, row.line_at, made.scheduled_for, row.status, made.cause, row.superseded_by_next, made.late)
+    creation = row.creation
+    return Active(
+        row.id, row.line_at, creation.scheduled_for, row.status, creation.cause, row.superseded_by_next, creation.late
+    )
 
 
 def _ask_all_to_stop(row: JobRow, before: datetime, why: str) -> None:

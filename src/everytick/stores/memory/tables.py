@@ -205,17 +205,17 @@ class OccurrenceRow:
 
     def record(self) -> Occurrence:
         """Return the record that people see."""
-        made = self.creation
+        creation = self.creation
         return Occurrence(
             id=self.id,
             job_id=self.job.id,
             version=self.version,
-            scheduled_for=made.scheduled_for,
+            scheduled_for=creation.scheduled_for,
             status=self.status,
-            cause=made.cause,
-            late=made.late,
-            covers_after=made.covers_after,
-            covers_through=made.covers_through,
+            cause=creation.cause,
+            late=creation.late,
+            covers_after=creation.covers_after,
+            covers_through=creation.covers_through,
             line_at=self.line_at,
             ready_at=self.ready_at,
             owner=self.owner,
@@ -224,7 +224,7 @@ class OccurrenceRow:
             ended_at=self.ended_at,
             error=self.error,
             overrides=self.overrides,
-            replay_of=made.replay_of,
+            replay_of=creation.replay_of,
             reason=self.reason,
             created_at=self.created_at,
             updated_at=self.updated_at,
