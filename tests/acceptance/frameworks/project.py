@@ -11,6 +11,9 @@ from tests.acceptance.node.fleet import Fleet, Node
 STARTED_WITHIN = 90.0
 """Seconds. Several processes import a web framework at the same time, which takes long on a busy machine."""
 
+GUNICORN = ("-m", "gunicorn", "--no-control-socket")
+"""Without the socket that all of a user's servers would share."""
+
 
 class Project:
     """A folder with a program, and the processes that run it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.frameworks.project import STARTED_WITHIN, Project, get
+from tests.acceptance.frameworks.project import GUNICORN, STARTED_WITHIN, Project, get
 from tests.acceptance.node.fleet import Fleet
 from tests.servers.keeper import free_port
 
@@ -141,7 +141,7 @@ def test_a_view_asks_on_commit_and_a_worker_runs_it(site: Project) -> None:
     site.edit(
         "shop/views.py", "number=number)\n    return", "number=number)\n        assert number != 'bad'\n    return"
     )
-    server = site.python("-m", "gunicorn", "-w", "2", "-b", f"127.0.0.1:{port}", "mysite.wsgi")
+    server = site.python(*GUNICORN, "-w", "2", "-b", f"127.0.0.1:{port}", "mysite.wsgi")
     site.fleet.hear_error("Booting worker", by=server, within=STARTED_WITHIN)
     for path, status in (("/buy/bad", 500), ("/buy/A7", 200)):
         site.fleet.wait_until(partial(_answers, port, path, status), f"it answers {path}", STARTED_WITHIN)

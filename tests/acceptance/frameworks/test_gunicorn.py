@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import pytest
 
-from tests.acceptance.frameworks.project import STARTED_WITHIN, Project, get
+from tests.acceptance.frameworks.project import GUNICORN, STARTED_WITHIN, Project, get
 from tests.acceptance.node.conftest import new_database
 from tests.acceptance.node.records import query
 from tests.servers.keeper import free_port
@@ -77,7 +77,7 @@ def test_each_run_happens_once_and_every_worker_can_ask(preload: bool, address: 
     port, fleet = free_port(), project.fleet
     project.write("web.py", WEB)
     options = ["-w", WORKERS, "-b", f"127.0.0.1:{port}", *(["--preload"] if preload else [])]
-    server = project.python("-m", "gunicorn", *options, "web:app", environment={"STORE": address})
+    server = project.python(*GUNICORN, *options, "web:app", environment={"STORE": address})
     fleet.hear("ran ", within=STARTED_WITHIN)
 
     asked = _all_workers_answer(project, port)
