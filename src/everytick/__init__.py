@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     )
     from everytick.node.events import Event, Happening
     from everytick.runners.context import Context, current
+    from everytick.runners.receivers import command, email, http, ping, webhook
     from everytick.runners.targets import EnvironmentValue
     from everytick.schedules.calendars import Calendar, calendar
     from everytick.schedules.codec import schedule, schedule_kind
@@ -141,6 +142,13 @@ _HOMES = {
     "runners.context": (
         "Context",
         "current",
+    ),
+    "runners.receivers": (
+        "command",
+        "email",
+        "http",
+        "ping",
+        "webhook",
     ),
     "runners.targets": ("EnvironmentValue",),
     "schedules.calendars": (
@@ -236,13 +244,18 @@ __all__ = [
     "backfill_from",
     "bounded_window",
     "calendar",
+    "command",
     "cron",
     "current",
+    "email",
     "every",
+    "http",
     "once",
+    "ping",
     "repeat",
     "schedule",
     "schedule_kind",
+    "webhook",
     "zone_data",
 ]
 

@@ -76,6 +76,8 @@ class Everytick(StoredJobs, Questions, Lifecycle):
         allow_calls: Iterable[str] = (),
         allow_addresses: Iterable[str] = (),
         hook_timeout: str | timedelta = "5m",
+        smtp: str | None = None,
+        smtp_sender: str | None = None,
         defaults: Mapping[str, object] | None = None,
         max_concurrent_jobs: int | None = None,
     ) -> None:
@@ -110,6 +112,8 @@ class Everytick(StoredJobs, Questions, Lifecycle):
             allow_addresses=allow_addresses,
             hook_timeout=hook_timeout,
             timezone_data=timezone_data,
+            smtp=smtp,
+            smtp_sender=smtp_sender,
         )
         self._keeps_texts = not _is_in_memory(store)
         make_store, is_ours = _store_maker(store, module)

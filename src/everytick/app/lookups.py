@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from everytick.domain.config import SCHEDULES, UNSET
+from everytick.domain.config import NOTICES, SCHEDULES, UNSET
 from everytick.domain.durations import instant
 from everytick.domain.job import is_schedule
 from everytick.errors import InvalidInstant, InvalidPolicies, InvalidSchedule, shown
@@ -34,11 +34,15 @@ def common(timezone: str | tzinfo, defaults: Mapping[str, object]) -> dict[str, 
 
 
 def readable(key: str, written: object) -> object:
-    """Return the value of a policy as the domain reads it: schedules as values, time zones as names."""
+    """Return the value of a policy as the domain reads it: schedules as values, zones as names, checked receivers."""
     if key in SCHEDULES and written is not None and written is not UNSET:
         return schedule_of(written)
     if key == "timezone" and written is not UNSET:
         return zone_named(written).name
+    if key in NOTICES and written is not None and written is not UNSET:
+        from everytick.runners.receivers import checked_receivers
+
+        return checked_receivers(key, written)
     return written
 
 

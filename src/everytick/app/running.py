@@ -13,11 +13,11 @@ from everytick.app.reloaders import reloader_parent
 from everytick.app.store_access import StoreAccess, applications, originals, running_loop
 from everytick.domain.durations import duration
 from everytick.domain.texts import ALREADY_RUNNING
-from everytick.errors import AlreadyRunning, EverytickError, StoreUnavailable
+from everytick.errors import AlreadyRunning, EverytickError, InvalidSetting, StoreUnavailable, shown
 
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
     from datetime import timedelta
     from pathlib import Path
     from types import TracebackType
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from everytick.node.settings import NodeSettings
     from everytick.node.stopping import StopMode
     from everytick.runners.catalogue import Catalogue
+    from everytick.runners.mail import MailServer
     from everytick.sources.drafting import Change
     from everytick.stores.addresses import AnyStore
 
@@ -115,6 +116,7 @@ class Lifecycle(StoreAccess):
     async def _begin(self) -> None:
         import asyncio
 
+        _refuse_unsendable(self._definitions.values(), self.settings)
         store = await self._opened_here()
         refused = await self._sync_skipping_refused()
         if self.jobs_folder is not None:
@@ -351,6 +353,7 @@ class Lifecycle(StoreAccess):
             grace=settings.grace_period,
             allow_calls=settings.allow_calls,
             allow_addresses=settings.allow_addresses,
+            mail=_mail(settings),
         )
         hooks = self._hook_table()
         defined = self._defined_names()
@@ -359,6 +362,28 @@ class Lifecycle(StoreAccess):
         )
         defined.node = node.name
         return node
+
+
+def _refuse_unsendable(definitions: Iterable[Definition], settings: NodeSettings) -> None:
+    """Return if this node can send the e-mail that its jobs want: a failure at night is too late to say it cannot."""
+    if settings.smtp is not None:
+        return
+    for definition in definitions:
+        wanted = (definition.job.settings.on_failure, definition.job.settings.on_recovery)
+        if any(text.startswith('{"email":') for found in wanted if found is not None for text in found.receivers):
+            reason = (
+                f"is not set, and job '{shown(definition.name)}' sends e-mail: set it to a server's address, such as "
+                "smtp://user:password@mail.example.org, here or as EVERYTICK_SMTP"
+            )
+            raise InvalidSetting("smtp", None, reason)
+
+
+def _mail(settings: NodeSettings) -> MailServer | None:
+    if settings.smtp is None:
+        return None
+    from everytick.runners.mail import mail_server
+
+    return mail_server(settings.smtp, settings.smtp_sender)
 
 
 class Live(Mapping[str, Mapping[str, Callable[..., Any]]]):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from everytick.node.definers import DefinedNames
     from everytick.sources.drafting import Change, Drafted
     from everytick.stores.addresses import AnyStore
+    from everytick.stores.base import JobRecord
 
 API = "api"
 """The owner of a job that `update` or `rename` has detached from the code or the file that defined it."""
@@ -245,20 +246,23 @@ class StoredJobs(ScheduleRequests):
     async def remove(self, name: str, *, purge: bool = False, by: str | None = None) -> None:
         """Take the job out of service. Unclaimed occurrences are canceled, and its history is kept.
 
-        With `purge` the job and its history are deleted. That is refused, and nothing changes, while one of its
-        occurrences runs. If one begins at this very moment, the job is removed and not deleted, and the error says
-        so. A removed job can still be purged.
+        The jobs that send its notices are removed with it. With `purge` the job and its history are deleted. That
+        is refused, and nothing changes, while one of its occurrences runs. If one begins at this very moment, the job
+        is removed and not deleted, and the error says so. A removed job can still be purged.
         """
         from everytick.domain.changes import Remove
 
         store = await self._opened()
         record = await self._find(store, name, removed=purge)
+        together = [record, *await _senders(store, record.job)]
         if record.removed_at is None:
             if purge:
                 await _refuse_running(store, record.job)
-            await store.apply([Remove(record.job.name)], self._by(by))
-        while purge and not await store.purge(record.job.id, _PURGED_AT_ONCE):
-            pass
+            names = [each.job.name for each in together if each.removed_at is None]
+            await store.apply([Remove(each) for each in names], self._by(by))
+        for each in together if purge else ():
+            while not await store.purge(each.job.id, _PURGED_AT_ONCE):
+                pass
 
     async def enable(self, name: str, *, by: str | None = None) -> bool:
         """Let a disabled job run again, from its next instant on. Return whether anything changed."""
@@ -274,6 +278,17 @@ class StoredJobs(ScheduleRequests):
             return False
         await self._edit(store, name, None, None, {"enabled": enabled}, self._by(by))
         return True
+
+
+async def _senders(store: AnyStore, job: Job) -> list[JobRecord]:
+    """Return the jobs that have sent notices of this one, in service or removed."""
+    from everytick.deciding.notices import notice_job_name
+    from everytick.domain.ids import job_id
+    from everytick.domain.notices import OWNER, NoticeKind
+
+    names = [notice_job_name(job.name, kind) for kind in NoticeKind]
+    found = (await store.get([job_id(name) for name in names])).values()
+    return [record for record in found if record.job.owner == OWNER and record.job.name in names]
 
 
 async def _refuse_running(store: AnyStore, job: Job) -> None:

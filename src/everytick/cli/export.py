@@ -77,7 +77,12 @@ def jobs_verb(names: Sequence[str], owner: str | None, as_calls: bool, folder: P
 
 
 async def _records(app: Everytick, names: Sequence[str]) -> Sequence[JobRecord]:
-    return [await app.job(name) for name in names] if names else await app.jobs()
+    from everytick.domain.notices import OWNER
+
+    if names:
+        return [await app.job(name) for name in names]
+    # A job that sends notices follows from the job that it tells of.
+    return [each for each in await app.jobs() if each.job.owner != OWNER]
 
 
 def _to_folder(found: Exported, folder: Path) -> None:

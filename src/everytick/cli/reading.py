@@ -47,17 +47,21 @@ FAILED = ("failed", "failed_stale", "completed_with_errors")
 @click.option("-k", "contains", metavar="TEXT", help="Only jobs whose name contains this.")
 @click.option("--tag", metavar="TAG", help="Only jobs that carry this tag.")
 @click.option("--failed", is_flag=True, help="Only jobs whose last occurrence did not end well.")
+@click.option("--all", "all_", is_flag=True, help="Also the jobs that send notices, such as nightly.on_failure.")
 @reading
 @watchable
-def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool, utc: bool) -> None:
+def list_verb(contains: str | None, tag: str | None, failed: bool, all_: bool, as_json: bool, utc: bool) -> None:
     """List the jobs in the store."""
+    from everytick.domain.notices import OWNER
 
     async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int, Broken]:
         records = await app.jobs()
         broken = await told_by_nodes(app, records)
         stored = {each.job.name for each in records}
         missing = sum(definition.name not in stored for definition in app.definitions)
-        chosen = [each for each in records if _is_chosen(each, contains, tag, failed)]
+        # A notice that cannot be sent is shown among what failed, asked for or not.
+        shown = records if all_ or failed else [each for each in records if each.job.owner != OWNER]
+        chosen = [each for each in shown if _is_chosen(each, contains, tag, failed)]
         return await with_status(app, chosen), missing, broken
 
     found, missing, broken = look(asked)

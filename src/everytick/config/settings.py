@@ -107,6 +107,8 @@ NODE_KEYS = {
     "allow_calls": Key(_names, (), "packages from which stored jobs may call functions"),
     "allow_addresses": Key(_names, (), "private addresses that http tasks may reach"),
     "hook_timeout": Key(_length, timedelta(minutes=5), "how long one call of a hook may take"),
+    "smtp": Key(_text, None, "the server that takes e-mail, as smtp://user:password@host", is_secret=True),
+    "smtp_sender": Key(_text, None, "who e-mail is from, where its receiver says nothing else"),
     "timezone_data": Key(_one_of("system", "package"), "system", "whose zone tables are used"),
 }
 KEYS = {

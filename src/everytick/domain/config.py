@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from everytick.domain.names import did_you_mean
+from everytick.domain.notices import NOTIFY, Notify
 from everytick.domain.payload import Payload
 from everytick.domain.policies import (
     DESCRIPTION,
@@ -235,6 +236,10 @@ class Settings:
         ),
     ] = OnStoreOutage.WAIT
     retention: Annotated[Retention, Policy(RETENTION, SHARED, "How long ended occurrences are kept.")] = Retention()
+    on_failure: Annotated[Notify | None, Policy(NOTIFY, SHARED, "Who is told once when the job begins to fail.")] = None
+    on_recovery: Annotated[
+        Notify | None, Policy(NOTIFY, SHARED, "Who is told once when the job runs well again after failures.")
+    ] = None
     runner: Annotated[
         str | None, Policy(or_none(NAME), TASKS, "What carries out the task; none means what suits its function.")
     ] = None
@@ -277,6 +282,9 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
 
 SCHEDULES = tuple(name for name, policy in POLICIES.items() if policy.reader is OPTIONAL_SCHEDULE)
 """The policies that are schedules. Their texts are read before, where zones and calendars are known."""
+
+NOTICES = tuple(name for name, policy in POLICIES.items() if policy.reader is NOTIFY)
+"""The policies that name receivers of notices. What a receiver is told is read before, where targets are known."""
 
 
 @lru_cache(maxsize=512)

@@ -13,12 +13,14 @@ from everytick.domain.config import Level, Overrides, Settings, overrides
 from everytick.domain.contradictions import refuse_contradictions
 from everytick.domain.names import checked_name, did_you_mean, kept_once
 from everytick.domain.needs import labels_of, needs_in
+from everytick.domain.notices import OWNER as NOTICES_OWNER
+from everytick.domain.notices import NoticeKind
 from everytick.domain.policies import Mode
 from everytick.domain.reading import names
 from everytick.domain.schedule import Schedule, bound
 from everytick.domain.values import value
 from everytick.domain.window import within
-from everytick.errors import DuplicateDefinition, InvalidPolicies, InvalidSchedule, shown
+from everytick.errors import DuplicateDefinition, InvalidName, InvalidPolicies, InvalidSchedule, shown
 
 _NOTHING = Overrides(Level.APPLICATION)
 # Both lie before any scheduled instant, and leave room for an offset of a day.
@@ -53,9 +55,9 @@ class Job:
     """A named definition: schedule, tasks, policies.
 
     `settings` are the defaults overridden by `application`, then by `overrides`. The version
-    counts edits; the store sets the times, which are None before. `reports` is true if every
-    occurrence owes a report. `code` names the application whose functions its tasks call, and
-    `labels` what a node must have to run them.
+    counts edits; the store sets the times, which are None before. `reports` is true if a hook of
+    its application is called with the report of every occurrence. `code` names the application
+    whose functions its tasks call, and `labels` what a node must have to run them.
     """
 
     id: str
@@ -93,6 +95,16 @@ class Job:
     def enabled(self) -> bool:
         """Whether the definition wants to run at all; whether it is paused is the store's to say."""
         return self.settings.enabled
+
+    @property
+    def notifies(self) -> bool:
+        """Whether its failures or recoveries are told to a receiver."""
+        return self.settings.on_failure is not None or self.settings.on_recovery is not None
+
+    @property
+    def owes_reports(self) -> bool:
+        """Whether the end of every occurrence is to be reported: to a hook, or to what decides about notices."""
+        return self.reports or self.notifies
 
     def task(self, name: str) -> Task:
         """Return the task of this name."""
@@ -173,7 +185,9 @@ def define_job(
         code=kept_once(code),
         labels=kept_once(labels_of(code, ((task.target, task.settings.runner) for task in whole))),
     )
-    _refuse_silence(job)
+    _refuse_mistaken_notices(job)
+    if job.owner != NOTICES_OWNER:
+        _refuse_silence(job)
     return job
 
 
@@ -351,6 +365,17 @@ def _spread(job: str, schedule: Schedule, length: timedelta | None) -> Schedule:
         raise InvalidPolicies(job, f"spread does not know how to move a {kind}", ways)
     moved: Schedule = spread_over(length)
     return moved
+
+
+def _refuse_mistaken_notices(job: Job) -> None:
+    """Return if no notice of this job, and no other job, has a name that is kept for the jobs that send notices."""
+    for kind in NoticeKind:
+        subject = job.name.removesuffix(f".{kind}")
+        if subject != job.name and job.owner != NOTICES_OWNER:
+            reason = f"is kept for the notices of job '{shown(subject)}': give another name"
+            raise InvalidName("job", job.name, reason)
+        if getattr(job.settings, kind) is not None:
+            checked_name("job", f"{job.name}.{kind}")
 
 
 def _refuse_silence(job: Job) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from everytick.domain.config import Unset
+from everytick.domain.notices import Notify
 from everytick.domain.policies import OnCreate, Recovery, Retention
 from everytick.domain.retry import Retry
 from everytick.domain.schedule import Schedule
@@ -129,3 +130,9 @@ class JobPolicies(TaskPolicies, total=False):
 
     retention: Retention | Mapping[str, Any] | Unset
     """How long ended occurrences are kept."""
+
+    on_failure: Notify | Mapping[str, Any] | Iterable[Notify | Mapping[str, Any]] | Unset | None
+    """Who is told once when the job begins to fail."""
+
+    on_recovery: Notify | Mapping[str, Any] | Iterable[Notify | Mapping[str, Any]] | Unset | None
+    """Who is told once when the job runs well again after failures."""

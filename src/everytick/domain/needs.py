@@ -21,6 +21,9 @@ RETIRED = "retired"
 
 DEFAULT_QUEUE = "default"
 
+NOTICE = '{"notice":'
+"""How the target of a notice begins. It says itself what it needs: what the job needs that it tells of."""
+
 _OWN_RUNNERS = frozenset({"function", "thread", "process", "command", "http"})
 
 
@@ -31,6 +34,8 @@ def labels_of(code: str, tasks: Iterable[tuple[str, str | None]]) -> str:
         if not target.startswith("{"):
             if code:
                 found.add(f"code:{code}")
+        elif target.startswith(NOTICE):
+            found.update(_needs_of_notice(target))
         elif '"call"' in target and (package := _package(target)):
             found.add(f"call:{package}")
         if runner is not None and runner not in _OWN_RUNNERS:
@@ -53,6 +58,16 @@ def is_met(needs: str, has: Callable[[str], bool]) -> bool:
     if not any(label.startswith("queue:") for label in labels):
         labels.append(f"queue:{DEFAULT_QUEUE}")
     return all(map(has, labels))
+
+
+def _needs_of_notice(target: str) -> Iterable[str]:
+    import json
+
+    try:
+        found = json.loads(target)["needs"]
+    except (ValueError, RecursionError, KeyError):
+        return ()
+    return [label for label in found if isinstance(label, str)]
 
 
 def _package(target: str) -> str:

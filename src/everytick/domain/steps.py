@@ -77,6 +77,8 @@ class Rules:
 
     Tasks stand in their order number; `walk` names their places so that each comes behind
     all that it comes `after`. `not_started` are the runs of an occurrence that has not begun.
+    Each end owes a report if it `reports`: to a hook of the application if it `has_hook`, to
+    those who get notices if it `notifies`.
     """
 
     mode: Mode
@@ -87,6 +89,8 @@ class Rules:
     tasks: tuple[TaskRules, ...]
     walk: tuple[int, ...]
     reports: bool
+    has_hook: bool
+    notifies: bool
     places: Mapping[str, int] = field(repr=False, compare=False)
     not_started: "tuple[RunState, ...]" = field(repr=False, compare=False)
 
@@ -105,7 +109,9 @@ def rules_of(job: Job, overrides: Overrides = _NOTHING) -> Rules:
         max_lost=settings.max_lost,
         tasks=ruled,
         walk=_walk(ruled),
-        reports=job.reports,
+        reports=job.owes_reports,
+        has_hook=job.reports,
+        notifies=job.notifies,
         places=places,
         not_started=_none_begun(len(ruled)),
     )

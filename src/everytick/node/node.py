@@ -33,6 +33,7 @@ from everytick.node.inbox import (
 from everytick.node.janitor import Janitor
 from everytick.node.logs import Logs
 from everytick.node.loops import Loops
+from everytick.node.notifier import Notifier
 from everytick.node.occurrence import OwnedKeys
 from everytick.node.outage import Outage
 from everytick.node.reaper import Reaper
@@ -105,7 +106,8 @@ class Node:
         self._alarms = Alarms(monotonic)
         self._logs = Logs(settings.log_folder, self.name)
         patience = settings.hook_timeout.total_seconds()
-        self.reporter = Reporter(store, store, store, self.scope, hooks or HookTable(), self.health, patience)
+        told = Notifier(store, store)
+        self.reporter = Reporter(store, store, store, self.scope, hooks or HookTable(), self.health, patience, told)
         tools = Tools(
             settings,
             catalogue,

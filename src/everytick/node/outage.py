@@ -212,6 +212,8 @@ class Outage:
         finally:
             local.keep()
         self._is_firing, self._settled_at = False, self._clock.monotonic()
+        # Ends that owe a notice owe it to this store now.
+        self._tools.reporter.wake()
 
     async def _record(self, local: "LocalStore", part: "Part") -> None:
         job_id, runs = part.job_id, part.fired.runs

@@ -1,4 +1,7 @@
-"""The reporter: calls the hooks of a job around its occurrences, and delivers every report at least once."""
+"""The reporter: calls the hooks of a job around its occurrences, and delivers every report at least once.
+
+A report goes to the job's `on_complete` hook, and to the notifier if the job has `on_failure` or `on_recovery`.
+"""
 
 import asyncio
 import logging
@@ -17,6 +20,7 @@ from everytick.errors import NotFound, StoreUnavailable, shown
 from everytick.node.health import Health
 from everytick.node.hooks import Hook, HookTable, HookThreads, call_hook
 from everytick.node.inbox import Greeted, Inbox, Prepared
+from everytick.node.notifier import Notifier
 from everytick.node.occurrence import OpenAttempt
 from everytick.node.scope import Scope
 from everytick.stores.base import Claim
@@ -35,6 +39,7 @@ _LOOK_EVERY = 30.0
 class Reporter:
     """Knows the hooks of this process; one that raises is logged and changes nothing.
 
+    Without a notifier it leaves the reports of jobs with notices alone: the store keeps them for a node that has one.
     Hooks wait neither for other hooks nor for other jobs, up to the bounds above. Reports beyond
     them stay in the store, which owes each until it was delivered.
     """
@@ -48,8 +53,10 @@ class Reporter:
         hooks: HookTable,
         health: Health,
         timeout: float,
+        notifier: Notifier | None = None,
     ) -> None:
         self._store, self._jobs, self._past, self._scope = store, jobs, past, scope
+        self._notifier = notifier
         self._hooks, self._health, self._timeout = hooks, health, timeout
         self._threads = HookThreads()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -100,9 +107,8 @@ class Reporter:
 
     def ended(self, claim: Claim, end: OccurrenceEnd) -> None:
         """Deliver the report of an end that is committed."""
-        hook = self._hooks.on_complete.get(claim.job.id)
-        if hook is not None:
-            self._take_in_hand(hook, end)
+        if self._delivers(end):
+            self._take_in_hand(end)
 
     def with_previous(self, attempt: OpenAttempt, inbox: Inbox, prepared: Prepared) -> None:
         """Put the event once the context knows which occurrence of the job ended last."""
@@ -115,7 +121,7 @@ class Reporter:
 
     async def deliver_left(self) -> bool:
         """Begin to deliver what an earlier node, the reaper or the planner left; say whether there may be more."""
-        if not self._hooks.on_complete:
+        if not self._hooks.on_complete and self._notifier is None:
             return False
         # A job may have been given its hook since.
         self._strange = {job_id for job_id in self._strange if job_id not in self._hooks.on_complete}
@@ -126,13 +132,19 @@ class Reporter:
         found = await self._store.reports(scope, _ASKED_FOR + len(known))
         is_any_new = False
         for ended in found:
-            hook = self._hooks.on_complete.get(ended.job_id)
-            if hook is None:
+            if not self._delivers(ended):
                 is_any_new |= ended.job_id not in self._strange
                 self._strange.add(ended.job_id)
             elif ended.id not in known:
-                is_any_new |= self._take_in_hand(hook, ended)
+                is_any_new |= self._take_in_hand(ended)
         return is_any_new
+
+    def _delivers(self, ended: OccurrenceEnd) -> bool:
+        """Whether this process has everything that the report goes to."""
+        rules = ended.header.rules
+        if rules.notifies and self._notifier is None:
+            return False
+        return ended.job_id in self._hooks.on_complete or (rules.notifies and not rules.has_hook)
 
     async def close(self) -> None:
         """Return when the hooks under way have ended."""
@@ -151,7 +163,7 @@ class Reporter:
             _log.error(text, claim.job.name, _said(why), exc_info=why)
         inbox.put(greeted)
 
-    def _take_in_hand(self, hook: Hook, ended: OccurrenceEnd) -> bool:
+    def _take_in_hand(self, ended: OccurrenceEnd) -> bool:
         """Say whether the report was not in hand before and is now; where there is no room, the store keeps it."""
         if ended.id in self._in_hand:
             return False
@@ -160,17 +172,15 @@ class Reporter:
             return False
         self._in_hand[ended.id] = ended.job_id
         self._of_job[ended.job_id] += 1
-        self._spawn(self._deliver(hook, ended))
+        self._spawn(self._deliver(ended))
         return True
 
-    async def _deliver(self, hook: Hook, ended: OccurrenceEnd) -> None:
+    async def _deliver(self, ended: OccurrenceEnd) -> None:
         room = self._rooms.setdefault(ended.job_id, asyncio.Semaphore(_CALLED_AT_ONCE_OF_A_JOB))
         try:
             async with room, self._room:
-                why = await call_hook(hook, await self._report(ended), self._threads, self._timeout)
-            if why is not None:
-                text = "on_complete failed for occurrence %s, which stays as it ended: %s"
-                _log.error(text, ended.id, _said(why), exc_info=why)
+                await self._notify(ended)
+                await self._call_on_complete(ended)
         except StoreUnavailable as error:
             # The store still owes the report: it is delivered once the store answers.
             self._health.failed(error)
@@ -189,6 +199,26 @@ class Reporter:
         except Exception:  # noqa: BLE001, tried again by the loop, whose edge knows how to wait
             _log.exception("the report of occurrence %s is delivered, but cannot be marked so yet", ended.id)
             self._look.set()
+
+    async def _notify(self, ended: OccurrenceEnd) -> None:
+        """Ask for the notices that follow from the end. Before the hook is called: a hook may take minutes."""
+        if self._notifier is None or not ended.header.rules.notifies:
+            return
+        try:
+            await self._notifier.tell(ended)
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001, asked again it would fail again, and the hook waits for its report
+            _log.exception("no notice is sent of occurrence %s, and none will be: this is a fault", ended.id)
+
+    async def _call_on_complete(self, ended: OccurrenceEnd) -> None:
+        hook = self._hooks.on_complete.get(ended.job_id)
+        if hook is None:
+            return
+        why = await call_hook(hook, await self._report(ended), self._threads, self._timeout)
+        if why is not None:
+            text = "on_complete failed for occurrence %s, which stays as it ended: %s"
+            _log.error(text, ended.id, _said(why), exc_info=why)
 
     async def _report(self, ended: OccurrenceEnd) -> Report:
         """Return the report with every attempt: the store knows those before a retry, and those of other nodes."""

@@ -1,14 +1,20 @@
 """What a node can be told, read and checked once."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from everytick.domain.durations import duration, format_duration
 from everytick.domain.names import checked_name
 from everytick.domain.snapshots import PLAN_LIMIT
 from everytick.domain.values import value
 from everytick.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _LEAST = timedelta(milliseconds=10)
 _MOST_SLOTS = 100_000
@@ -19,7 +25,8 @@ class NodeSettings:
     """How a node works; the defaults suit one process of an application.
 
     `slots` is how many occurrences run at once, `poll` how long a node sleeps at most. A
-    node that was not heard of for `node_timeout` is taken for dead.
+    node that was not heard of for `node_timeout` is taken for dead. `smtp` is the address of the
+    server that takes the e-mail of notices, and may hold a password.
     """
 
     slots: int = 50
@@ -37,6 +44,8 @@ class NodeSettings:
     allow_addresses: tuple[str, ...] = ()
     hook_timeout: timedelta = timedelta(minutes=5)
     timezone_data: str = "system"
+    smtp: str | None = field(default=None, repr=False)
+    smtp_sender: str | None = None
 
 
 def node_settings(
@@ -56,6 +65,8 @@ def node_settings(
     allow_addresses: Iterable[str] = (),
     hook_timeout: object = "5m",
     timezone_data: str = "system",
+    smtp: str | None = None,
+    smtp_sender: str | None = None,
 ) -> NodeSettings:
     """Return the settings, checked alone and against each other."""
     made = NodeSettings(
@@ -74,7 +85,10 @@ def node_settings(
         allow_addresses=_names("allow_addresses", allow_addresses, least=0),
         hook_timeout=_length("hook_timeout", hook_timeout),
         timezone_data=_zone_tables(timezone_data),
+        smtp=smtp,
+        smtp_sender=smtp_sender,
     )
+    _refuse_mistaken_mail(made)
     if made.node_timeout < 3 * made.heartbeat:
         reason = (
             f"is shorter than three heartbeats of {format_duration(made.heartbeat)}: a healthy node would be taken for "
@@ -82,6 +96,18 @@ def node_settings(
         )
         raise InvalidSetting("node_timeout", format_duration(made.node_timeout), reason)
     return made
+
+
+def _refuse_mistaken_mail(settings: NodeSettings) -> None:
+    """Return if e-mail can be sent by these settings, or none is to be sent."""
+    if settings.smtp is None and settings.smtp_sender is None:
+        return
+    if settings.smtp is None:
+        raise InvalidSetting("smtp_sender", settings.smtp_sender, "needs the server that sends it: set smtp too")
+    # Loaded only for this: few nodes send e-mail.
+    from everytick.runners.mail import mail_server
+
+    mail_server(settings.smtp, settings.smtp_sender)
 
 
 def _zone_tables(given: str) -> str:

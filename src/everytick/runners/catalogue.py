@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from everytick.runners.addresses import AddressRules
     from everytick.runners.base import Body
     from everytick.runners.guard import Guard
+    from everytick.runners.mail import MailServer
     from everytick.runners.process import ProcessPool
+    from everytick.runners.receivers import Receiver
     from everytick.runners.scratch import Scratch
     from everytick.runners.targets import Target
     from everytick.runners.thread import ThreadPool
@@ -51,7 +53,8 @@ class Catalogue:
 
     `functions` are the application's own, by job id and task name. `allow_calls` names
     packages whose functions a definition may name by their place. `allow_addresses` are
-    networks that requests may reach although they are not public. A runner of another
+    networks that requests may reach although they are not public, and `mail` is the server
+    that takes e-mail; without `sends_notices` a notice only counts as sent. A runner of another
     package, from the entry-point group `everytick.runners`, is called with the task and,
     if there is one, its function, and returns a Body.
     """
@@ -66,11 +69,13 @@ class Catalogue:
         allow_calls: Iterable[str] = (),
         allow_addresses: Iterable[str] = (),
         scratch: Path | None = None,
+        mail: MailServer | None = None,
+        sends_notices: bool = True,
     ) -> None:
         self._functions, self._grace = functions, grace
         self._thread_count, self._process_count = threads, processes
         self._allow_calls, self._allow_addresses = tuple(allow_calls), tuple(allow_addresses)
-        self._scratch_folder = scratch
+        self._scratch_folder, self._mail, self._sends_notices = scratch, mail, sends_notices
         self._known: dict[tuple[str, int], tuple[Body, ...]] = {}
         self._is_closed = False
         if self._allow_addresses:
@@ -208,7 +213,7 @@ class Catalogue:
         return self._plugin(runner, task, function)
 
     def _other_body(self, task: Task, target: Target) -> Body:
-        from everytick.runners.targets import CommandTarget, HttpTarget
+        from everytick.runners.targets import CommandTarget, HttpTarget, NoticeTarget
 
         runner = task.settings.runner
         match target:
@@ -222,8 +227,38 @@ class Catalogue:
                 from everytick.runners.http import HttpBody
 
                 return HttpBody(target, self._addresses)
+            case NoticeTarget(receiver) if runner is None:
+                return self._notice_body(receiver)
         assert runner is not None, "a target without a runner is a command or a request"
         return self._plugin(runner, task, None)
+
+    def _notice_body(self, receiver: Receiver) -> Body:
+        from everytick.runners import notices
+        from everytick.runners.receivers import EmailTarget, PingTarget, WebhookTarget
+        from everytick.runners.targets import CommandTarget, HttpTarget
+
+        match receiver:
+            case _ if not self._sends_notices:
+                return notices.Unsent()
+            case CommandTarget():
+                if reason := _no_processes():
+                    raise CannotRun(reason)
+                return notices.NoticeCommand(receiver, self._scratch, self._guard, self._grace)
+            case HttpTarget():
+                from everytick.runners.http import HttpBody
+
+                HttpBody(receiver, self._addresses)  # says now if the library for requests is missing
+                return notices.NoticeRequest(receiver, lambda target: HttpBody(target, self._addresses))
+            case WebhookTarget():
+                return notices.Webhook(receiver, self._addresses)
+            case PingTarget():
+                return notices.Ping(receiver, self._addresses)
+            case EmailTarget():
+                if self._mail is None:
+                    raise CannotRun("this node sends no e-mail: set smtp, or EVERYTICK_SMTP, to a server's address")
+                from everytick.runners.mail import Email
+
+                return Email(receiver, self._mail)
 
     def _plugin(self, runner: str, task: Task, function: Callable[..., Any] | None) -> Body:
         from importlib.metadata import entry_points

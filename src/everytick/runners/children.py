@@ -50,13 +50,14 @@ class Child:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         pass_fds: Sequence[int] = (),
+        stdin: int = subprocess.DEVNULL,
     ) -> "Child":
-        """Start the process in its own session, with an empty standard input and one pipe for its output."""
+        """Start the process in its own session. It reads from `stdin`, and writes to one pipe."""
         output, theirs = os.pipe()
         try:
             process = subprocess.Popen(
                 arguments,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=theirs,
                 stderr=theirs,
                 env=env,

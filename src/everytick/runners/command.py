@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 from datetime import datetime, timedelta
+from subprocess import DEVNULL
 
 from everytick.domain.outcome import Failed, Outcome
 from everytick.errors import shown
@@ -48,7 +49,7 @@ class CommandBody:
             return Failed("the payload does not fit into an environment variable (127 KB): pass where it is", (), True)
         tail = _Tail(context)
         try:
-            child = self._start(values, tail)
+            child = self._start(values, tail, context)
         except (OSError, ValueError) as error:
             return _not_started(self._target, error)
         try:
@@ -59,11 +60,11 @@ class CommandBody:
         child.close()
         return NOTHING if code == 0 else Failed(tail.told(ending(code)))
 
-    def _start(self, values: dict[str, str], tail: "_Tail") -> Child:
+    def _start(self, values: dict[str, str], tail: "_Tail", context: Context, stdin: int = DEVNULL) -> Child:
         command = self._target.command
         arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else _filled(command, values)
         env = {**os.environ, **dict(self._target.env), **{f"EVERYTICK_{key.upper()}": values[key] for key in values}}
-        return Child.start(arguments, tail.keep, self._guard, env=env, cwd=self._target.cwd)
+        return Child.start(arguments, tail.keep, self._guard, env=env, cwd=self._target.cwd, stdin=stdin)
 
 
 def values_of(context: Context, scratch: str) -> dict[str, str]:

@@ -7,6 +7,10 @@ key that says which kind it is:
     {"command": ["rclone", "copy", "{{ scratch }}/db.sql", "remote:backups"], "env": {…}, "cwd": "/srv"}
     {"command": "pg_dump app > $EVERYTICK_SCRATCH/db.sql"}
     {"http": {"method": "POST", "url": "https://example.org/hook", "json": {…}}}
+    {"notice": {"webhook": {…}}, "needs": ["code:shop"]}
+
+A notice tells a receiver (`runners/receivers.py`) of the event in the payload; it needs what
+the job needs that it tells of. Only everytick itself writes one.
 
 What cannot be read is refused when it is written, on the line that wrote it; a target that
 comes from a store and cannot be read is a reason why its job cannot run on this node.
@@ -17,7 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from everytick.domain.durations import duration, format_duration
@@ -25,6 +29,9 @@ from everytick.domain.names import did_you_mean
 from everytick.domain.payload import Payload, payload
 from everytick.domain.values import value
 from everytick.errors import InvalidDuration, InvalidPayload, InvalidPolicies, shown
+
+if TYPE_CHECKING:
+    from everytick.runners.receivers import Receiver
 
 TEMPLATE_NAMES = (
     "job",
@@ -98,7 +105,14 @@ class EnvironmentValue:
     name: str
 
 
-Target: TypeAlias = FunctionTarget | CallTarget | CommandTarget | HttpTarget
+@value
+class NoticeTarget:
+    """A receiver that is told of the event in the payload."""
+
+    receiver: "Receiver"
+
+
+Target: TypeAlias = FunctionTarget | CallTarget | CommandTarget | HttpTarget | NoticeTarget
 
 
 def command_target(
@@ -152,6 +166,8 @@ def read_target(text: str, job: str = "") -> Target:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _refused(job, text, f"is not JSON: {shown(str(error))}") from None
+    if "notice" in found:
+        return _notice(found, job)
     for kind, read in _KINDS.items():
         if kind in found:
             return read(found, job)
@@ -231,6 +247,13 @@ def _http(found: Mapping[str, Any], job: str) -> HttpTarget:
         expect=_statuses(request.get("expect") or [], job),
         timeout=_timeout(request.get("timeout"), job),
     )
+
+
+def _notice(found: Mapping[str, Any], job: str) -> NoticeTarget:
+    from everytick.runners.receivers import read_receiver
+
+    _only(found, ("notice", "needs"), "a notice", job)
+    return NoticeTarget(read_receiver(found["notice"], job))
 
 
 def checked_url(given: object, job: str = "") -> str:

@@ -138,7 +138,13 @@ def _registered_schedule(text: str, word: str, body: str) -> Combinable:
 
 
 def _installed(word: str) -> Callable[[str], Schedule] | None:
-    """Return the reader that an installed package offers for this kind, or None."""
+    """Return the reader that everytick or an installed package offers for this kind, or None."""
+    if word == "notice":
+        # Not among the kinds that people choose from: only jobs that send notices have it.
+        from everytick.domain.notices import NoticeKind
+        from everytick.schedules.notice import NoticeSchedule
+
+        return lambda body: NoticeSchedule(NoticeKind(body))
     from importlib.metadata import entry_points
 
     for entry_point in entry_points(group=_ENTRY_POINTS, name=word):

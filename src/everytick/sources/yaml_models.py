@@ -30,13 +30,14 @@ from pydantic import (
     create_model,
 )
 
-from everytick.domain.config import POLICIES, SCHEDULES, Level
+from everytick.domain.config import NOTICES, POLICIES, SCHEDULES, Level
 from everytick.domain.durations import duration
 from everytick.domain.names import LONGEST_NAME, checked_name
 from everytick.domain.policies import LateOverlap, Overlap, Recovery, Strategy, bounded_window, timezone
 from everytick.domain.readers import DURATION, NAMES, SCHEDULE, SWITCH, TEXT, Schema, described
 from everytick.domain.reading import names, switch
 from everytick.errors import EverytickError, InvalidPolicies, shown
+from everytick.runners.receivers import checked_receivers
 from everytick.runners.targets import call_target, command_target, read_target
 from everytick.schedules.codec import schedule
 from everytick.schedules.combine import any_of
@@ -177,8 +178,14 @@ def _timezone(given: Any) -> object:
     return zone(timezone(given)).name
 
 
+def _receivers(key: str, given: Any) -> object:
+    """Read who is told; null takes back what the defaults of the file say."""
+    return None if given is None else checked_receivers(key, given)
+
+
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "timezone": _timezone,
+    **{key: partial(_receivers, key) for key in NOTICES},
 }
 
 

@@ -56,6 +56,8 @@ async def drain(app: Everytick, store: AnyStore | None = None, *, instead: Funct
         threads=settings.threads,
         grace=settings.grace_period,
         allow_calls=settings.allow_calls,
+        # A test that fails a job must not wake its operator.
+        sends_notices=False,
     )
     async with DrivenNode(app, opened, catalogue, monotonic=lambda: 0.0) as engine:
         await engine.settle()

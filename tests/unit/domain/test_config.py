@@ -56,6 +56,8 @@ WRITTEN: dict[str, list[Any]] = {
     "max_lost": [None, 0, 3],
     "on_store_outage": ["wait", "fire_local"],
     "retention": [{"success": None, "keep_last": 0}, {"failure": "1d"}],
+    "on_failure": [None, {"webhook": {"url": "https://example.org/hook", "secret_env": "OPS_SECRET"}}],
+    "on_recovery": [None, [{"command": ["logger", "{{ job }}"], "env": {"A": "b"}}, {"email": {"to": "a@b.org"}}]],
     "runner": [None, "process"],
 }
 LEVELS = list(Level)[1:]

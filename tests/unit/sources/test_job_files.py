@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from everytick import webhook
 from everytick.app import Everytick
 from everytick.domain.config import POLICIES, Level
 from everytick.domain.job import Job
@@ -392,3 +393,26 @@ def test_no_key_of_a_file_hides_one_of_the_models_own(model: Any) -> None:
 
 def test_durations_are_read_as_from_python() -> None:
     assert one("execution_timeout: PT90M").job.settings.execution_timeout == timedelta(minutes=90)
+
+
+def test_a_file_names_who_is_told_of_failures() -> None:
+    """A18: the same receivers as in Python; null takes back what the defaults say."""
+    defaults = "defaults: {on_failure: {webhook: {url: 'https://example.org/hook', secret_env: OPS_SECRET}}}"
+    usual = one("timezone: UTC", defaults).job.settings
+    own = one("on_recovery: [{ping: 'https://example.org/x'}, {email: {to: ops@example.org}}]", defaults).job.settings
+
+    assert usual.on_failure == own.on_failure == webhook("https://example.org/hook", secret_env="OPS_SECRET")
+    assert own.on_recovery is not None
+    assert own.on_recovery.as_data() == [{"ping": "https://example.org/x"}, {"email": {"to": "ops@example.org"}}]
+    assert one("on_failure: null", defaults).job.settings.on_failure is None
+
+
+def test_a_mistaken_receiver_is_told_with_its_place() -> None:
+    """A18: in the words of a file."""
+    [said] = mistakes(
+        'version: 1\njobs:\n  a:\n    schedule: "0 * * * *"\n    command: work\n'
+        "    on_failure: {webhook: {url: 'http://example.org/hook'}}\n"
+    )
+
+    assert said.startswith("6:17: on_failure: ")
+    assert "is http:" in said

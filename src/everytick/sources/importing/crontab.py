@@ -35,7 +35,7 @@ _LEADING = frozenset(
 _PASSED = frozenset(("[", "[[", ".", "cd", "done", "exit", "export", "fi", "set", "sleep", "source", "test", "umask"))
 
 _NOT_OURS = {
-    "MAILTO": "nobody is mailed: everytick history and everytick logs tell how it went",
+    "MAILTO": "nobody is mailed: on_failure: {email: {to: …}} mails once per outage",
     "MAILFROM": "nobody is mailed",
     "LOGNAME": "commands run as the user of the node, whom cron would not let change either",
     "USER": "commands run as the user of the node",

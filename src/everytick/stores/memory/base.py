@@ -90,7 +90,7 @@ class Base:
         assert may_move(row.status, status), f"{row.id}: {row.status} cannot become {status}"
         job, rules = row.job.versions[row.version]
         row.runs |= closed(rules, row.runs, now)
-        self._tables.end(row, status, now, reason, now, report_due=job.reports)
+        self._tables.end(row, status, now, reason, now, report_due=job.owes_reports)
         self._note_end(row, now)
 
     def _note_failure(self, job: JobRow, rows: Iterable[Row]) -> None:

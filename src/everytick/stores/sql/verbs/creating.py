@@ -68,7 +68,7 @@ def version_arguments(
         "kind": job.kind,
         "schedule": str(job.schedule),
         "enabled": job.enabled,
-        "reports": job.reports,
+        "reports": job.owes_reports,
         "definition": write_definition(job),
         "effective": effective_config(job),
         "edited_by": by,

@@ -1,0 +1,152 @@
+"""Which ends of a job its receivers are told of: the first failure of an outage, and the first success after it.
+
+An outage is a row of failures in the order of ends. Whether an end begins or ends one is a function of the history
+alone, so the same report told twice, late or out of order leads to the same notices. Runs that people ask for past
+instants are judged among themselves: that a replay of last month succeeds does not end the outage of today.
+
+A notice is a run that is asked for, of a job of its own: it is retried, kept and explained like any other run.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from everytick.domain.job import Job, define_job, define_task
+from everytick.domain.notices import OWNER, NoticeKind, Notify
+from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.payload import Payload, payload
+from everytick.domain.retry import Retry
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.values import value
+from everytick.errors import shown
+from everytick.schedules.notice import NoticeSchedule
+
+FAILURES = frozenset({OccurrenceStatus.FAILED, OccurrenceStatus.FAILED_STALE, OccurrenceStatus.COMPLETED_WITH_ERRORS})
+"""The ends that people call a failure: a task failed, or the node was lost."""
+
+NEWS = FAILURES | {OccurrenceStatus.COMPLETED}
+"""The ends that begin or end an outage. An occurrence that was skipped, missed, superseded or canceled does neither."""
+
+TYPES = {
+    NoticeKind.ON_FAILURE: "io.everytick.occurrence.failed.v1",
+    NoticeKind.ON_RECOVERY: "io.everytick.occurrence.recovered.v1",
+}
+
+_LONGEST_ERROR = 4_000
+"""Characters of an error in an event: a command has to take all of it in one environment variable."""
+
+_RETRY = Retry(max=36, interval="1s", factor=2, max_interval="1h", jitter=0.1)
+"""A receiver that is away for a day is still told: twelve tries in the first hour, then one each hour."""
+
+
+@value
+class Notice:
+    """One notice that is due: its kind, and the occurrence that it is about."""
+
+    kind: NoticeKind
+    occurrence: Occurrence
+
+
+def notices_of(occurrence_id: str, ends: Iterable[Occurrence]) -> tuple[Notice, ...]:
+    """Return the notices that follow from the end of this occurrence, by the ends of its job around it.
+
+    The end after it is judged too. It may have been reported before this one was committed, and then looked as if it
+    followed another end.
+    """
+    known = {each.id: each for each in ends if each.status in NEWS and each.ended_at is not None}
+    if occurrence_id not in known:
+        return ()
+    own = known[occurrence_id]
+    peers = (each for each in known.values() if past_cause(each) is past_cause(own))
+    row = sorted(peers, key=lambda each: (each.ended_at, each.id))
+    place = row.index(own)
+    judged = (_judged(row[at - 1] if at else None, row[at]) for at in range(place, min(place + 2, len(row))))
+    return tuple(notice for notice in judged if notice is not None)
+
+
+def past_cause(end: Occurrence) -> Cause | None:
+    """Return by what a run of a past instant was asked for; None for a run of its own time."""
+    is_of_past = end.cause in (Cause.BACKFILL, Cause.REPLAY) or (
+        end.cause is Cause.TRIGGER and end.line_at is not None and end.scheduled_for < end.line_at
+    )
+    return end.cause if is_of_past else None
+
+
+def _judged(before: Occurrence | None, end: Occurrence) -> Notice | None:
+    """Say whether this end begins or ends an outage, by the end before it."""
+    was_failing = before is not None and before.status in FAILURES
+    if end.status in FAILURES:
+        return None if was_failing else Notice(NoticeKind.ON_FAILURE, end)
+    return Notice(NoticeKind.ON_RECOVERY, end) if was_failing else None
+
+
+def notice_job(job: Job, kind: NoticeKind) -> Job | None:
+    """Return the job that sends this kind of notice of a job; None if no receiver is named.
+
+    It needs what the job needs: a node that may run the job has the environment that the receivers want.
+    """
+    wanted: Notify | None = getattr(job.settings, kind)
+    if wanted is None:
+        return None
+    name, needs = notice_job_name(job.name, kind), job.labels.split("\n") if job.labels else []
+    receivers = [json.loads(text) for text in wanted.receivers]
+    tasks = [
+        define_task(name, task, target=json.dumps({"notice": receiver, "needs": needs}, ensure_ascii=False))
+        for task, receiver in zip(_task_names(receivers), receivers, strict=True)
+    ]
+    policies: dict[str, object] = {
+        "description": f"Notices of job '{shown(job.name)}'.",
+        "failure": "continue",
+        "max_lost": None,
+        "mode": "parallel",
+        "on_orphan": "resume",
+        "overlap": "allow",
+        "queue": job.settings.queue,
+        "retry": _RETRY,
+        "task_timeout": "2m",
+    }
+    return define_job(name, NoticeSchedule(kind), policies=policies, tasks=tasks, owner=OWNER, code=job.code)
+
+
+def notice_job_name(job: str, kind: NoticeKind) -> str:
+    """Return the name of the job that sends this kind of notice."""
+    return f"{job}.{kind}"
+
+
+def _task_names(receivers: list[dict[str, Any]]) -> list[str]:
+    """Name each task as its receiver; of several of one kind the second is `webhook-2`."""
+    kinds = [next(key for key in receiver if key not in ("env", "cwd")) for receiver in receivers]
+    counted = [kinds[: place + 1].count(kind) for place, kind in enumerate(kinds)]
+    return [kind if count == 1 else f"{kind}-{count}" for kind, count in zip(kinds, counted, strict=True)]
+
+
+def event_of(job: Job, notice: Notice) -> Payload:
+    """Return the CloudEvent of a notice; the same notice has the same event, whichever node asks for it."""
+    end = notice.occurrence
+    assert end.ended_at is not None, "a notice is about an end"
+    word = "failed" if notice.kind is NoticeKind.ON_FAILURE else "recovered"
+    return payload(
+        {
+            "specversion": "1.0",
+            "id": f"{end.id}.{word}",
+            "source": f"/everytick/jobs/{job.id}",
+            "type": TYPES[notice.kind],
+            "subject": job.name,
+            "time": end.ended_at.isoformat(),
+            "datacontenttype": "application/json",
+            "data": {
+                "job": job.name,
+                "job_id": job.id,
+                "occurrence_id": end.id,
+                "version": end.version,
+                "cause": str(end.cause),
+                "status": str(end.status),
+                "error": None if end.error is None else end.error[:_LONGEST_ERROR],
+                "scheduled_for": end.scheduled_for.isoformat(),
+                "started_at": None if end.started_at is None else end.started_at.isoformat(),
+                "ended_at": end.ended_at.isoformat(),
+                "node": end.node,
+            },
+        },
+        "the event of a notice",
+    )
