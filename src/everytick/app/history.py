@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _TICK = timedelta(microseconds=1)
 _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 _MOST_IN_A_PAGE = 1000
+"""Most entries of one page."""
+
 _NOT_RUN = frozenset({OccurrenceStatus.SKIPPED, OccurrenceStatus.MISSED})
 
 

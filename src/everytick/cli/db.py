@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from everytick.app import Everytick
     from everytick.cli.stores import StorePlace
 
-_AT_ONCE = 1000
+_OCCURRENCES_AT_ONCE = 1000
+"""Most occurrences that are counted, or pruned in one transaction."""
 
 
 @click.group("db", cls=Noun, help="Care for a store: migrate, status, backup, prune, rewind.")
@@ -92,12 +93,12 @@ async def _contents(app: Everytick, place: StorePlace) -> dict[str, Any]:
 
     store = await store_of_app(app)
     now = await store.now()
-    active = (await store.history(HistoryFilter(statuses=tuple(ACTIVE), limit=_AT_ONCE))).occurrences
+    active = (await store.history(HistoryFilter(statuses=tuple(ACTIVE), limit=_OCCURRENCES_AT_ONCE))).occurrences
     alive = [node for node in await store.nodes() if node.is_alive(now, app.settings.node_timeout)]
     found: dict[str, Any] = {
         "time": now,
         "jobs": len(await store.list()),
-        "active_occurrences": len(active) if len(active) < _AT_ONCE else f"{_AT_ONCE} or more",
+        "active_occurrences": len(active) if len(active) < _OCCURRENCES_AT_ONCE else f"{_OCCURRENCES_AT_ONCE} or more",
         "nodes_alive": len(alive),
     }
     if place.file is not None:
@@ -167,7 +168,7 @@ def prune(yes: bool) -> None:
 
     async def pruned(app: Everytick) -> int:
         store = await store_of_app(app)
-        while count := await store.prune(_AT_ONCE):
+        while count := await store.prune(_OCCURRENCES_AT_ONCE):
             progress.step(count)
         return progress.done
 

@@ -14,16 +14,22 @@ from everytick.exits import Exit
 if TYPE_CHECKING:
     from everytick.app import Everytick
 
-_SHORT = 8
-_LOOKED_THROUGH = 1000
-_LOOKED_THROUGH_OF_A_JOB = 100
+_SHORT_CHARACTERS = 8
+"""How much of an id a table shows on a terminal."""
+
+_SEARCHED = 1000
+"""Most occurrences of the store that are searched for the beginning of an id."""
+
+_SEARCHED_OF_A_JOB = 100
+"""Most occurrences of each job that are searched after that."""
+
 _WHOLE = re.compile(r"occ_[0-9a-f-]{32,36}")
 _BEGINNING = re.compile(r"(?:occ_)?([0-9a-f]{8}[0-9a-f-]{0,27})")
 
 
 def short(id_: str) -> str:
     """Return the id as a table shows it: its first eight characters on a terminal, all of it in a pipe."""
-    return id_.removeprefix("occ_")[:_SHORT] if is_terminal() else id_
+    return id_.removeprefix("occ_")[:_SHORT_CHARACTERS] if is_terminal() else id_
 
 
 def with_short_ids(text: str) -> str:
@@ -59,7 +65,7 @@ async def whole_id(app: Everytick, text: str) -> str:
         return known or text
     found = await _beginning_with(app, f"occ_{beginning[1]}")
     if not found:
-        newest = f"the newest {_LOOKED_THROUGH:,} and the newest {_LOOKED_THROUGH_OF_A_JOB} of each job"
+        newest = f"the newest {_SEARCHED:,} and the newest {_SEARCHED_OF_A_JOB} of each job"
         sentence = f"no occurrence has an id that begins with {shown(text)}, among {newest}"
         raise Refused(f"{sentence}: everytick history --json lists whole ids", Exit.NOT_FOUND)
     if len(found) > 1:
@@ -77,13 +83,13 @@ async def _beginning_with(app: Everytick, beginning: str) -> set[str]:
 
     active = [status for status in OccurrenceStatus if status not in ENDED]
     for statuses in (None, active):
-        page = await app.history(status=statuses, limit=_LOOKED_THROUGH)
+        page = await app.history(status=statuses, limit=_SEARCHED)
         if found := {occurrence.id for occurrence in page if occurrence.id.startswith(beginning)}:
             return found
     found = set()
     for record in await app.jobs(removed=True):
         # Only the history of a job has the instants that did not run. A job may be purged meanwhile.
         with suppress(NotFound):
-            page = await app.history(record.job.name, limit=_LOOKED_THROUGH_OF_A_JOB)
+            page = await app.history(record.job.name, limit=_SEARCHED_OF_A_JOB)
             found |= {occurrence.id for occurrence in page if occurrence.id.startswith(beginning)}
     return found

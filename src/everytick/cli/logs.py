@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from everytick.domain.occurrence import Attempt
     from everytick.stores.base import Whole
 
-_LOOK = 0.2
-_CHUNK = 1 << 16
-_LOOKED_THROUGH = 100
+_LOOK_SECONDS = 0.2
+"""How often --follow reads the files."""
+
+_CHUNK_BYTES = 1 << 16
+_SEARCHED = 100
+"""Most occurrences of a job that are searched for one that began."""
 
 
 @click.command(
@@ -60,7 +63,7 @@ async def _occurrence(app: Everytick, text: str) -> str:
     id_ = await occurrence_or_job(app, text)
     if id_ is not None:
         return id_
-    page = await app.history(text, limit=_LOOKED_THROUGH)
+    page = await app.history(text, limit=_SEARCHED)
     started = next((occurrence.id for occurrence in page if occurrence.started_at is not None), None)
     if started is None:
         raise Refused(
@@ -91,13 +94,13 @@ class LogReader:
                 has_ended = whole.occurrence.status in ENDED
                 if follow and has_ended:
                     # The place of an output may be noted a little after the end.
-                    await asyncio.sleep(_LOOK)
+                    await asyncio.sleep(_LOOK_SECONDS)
                     whole = await app.occurrence(id_)
                 self._copy(whole)
                 if has_ended or not follow:
                     self._tell_failures(whole)
                     return len(self._files)
-                await asyncio.sleep(_LOOK)
+                await asyncio.sleep(_LOOK_SECONDS)
         finally:
             for file in self._files.values():
                 file.close()
@@ -141,7 +144,7 @@ class LogReader:
             say(f"{task}, attempt {attempt.number}: its output is {path} in the log folder of node {node}, not here")
 
     def _pass_on(self, file: BinaryIO, heading: str) -> None:
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(_CHUNK_BYTES):
             if heading != self._latest:
                 self._latest = heading
                 sys.stdout.flush()

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-_WATCH_EVERY = 2.0
+_WATCH_SECONDS = 2.0
+"""How often --watch shows the answer again."""
 
 
 def reading(function: F) -> F:
@@ -45,7 +46,7 @@ def watchable(function: F) -> F:
         while True:
             click.clear()
             function(*args, **kwargs)
-            time.sleep(_WATCH_EVERY)
+            time.sleep(_WATCH_SECONDS)
 
     return cast("F", watched)
 

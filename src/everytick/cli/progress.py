@@ -14,8 +14,10 @@ from everytick.cli.waiting import TerminalLine
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_AFTER, _EVERY = 1.0, 0.1
-_BAR = 20
+_AFTER_SECONDS, _EVERY_SECONDS = 1.0, 0.1
+"""When the line appears, and how often it is rewritten."""
+
+_BAR_COLUMNS = 20
 
 
 class ProgressDisplay:
@@ -51,12 +53,12 @@ class ProgressDisplay:
         if not self.total:
             return f"{self.what} {f'{done:,}  ' if done else ''}{took}"
         part = min(max(done / self.total, 0.0), 1.0)
-        return f"{self.what} [{'#' * round(part * _BAR):.<{_BAR}}] {done:,}/{self.total:,}  {took}"
+        return f"{self.what} [{'#' * round(part * _BAR_COLUMNS):.<{_BAR_COLUMNS}}] {done:,}/{self.total:,}  {took}"
 
     def _show(self) -> None:
         line = TerminalLine()
-        if self._ended.wait(_AFTER):
+        if self._ended.wait(_AFTER_SECONDS):
             return
-        while not self._ended.wait(_EVERY):
+        while not self._ended.wait(_EVERY_SECONDS):
             line.show(self.words())
         line.clear()

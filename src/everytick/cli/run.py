@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from everytick.app import Everytick
     from everytick.node.events import Event
 
-_FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
+_FIRST_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.02, 0.5
+"""Between two reads of the store: the first wait, doubled each time up to the last."""
 
 
 @click.command(
@@ -114,10 +115,10 @@ async def _once(app: Everytick) -> None:
         loop.add_signal_handler(signal.SIGHUP, lambda: here.cancelling() or here.cancel())
     try:
         await app.start()
-        now, pause = await (await store_of_app(app)).now(), _FIRST_LOOK
+        now, pause = await (await store_of_app(app)).now(), _FIRST_LOOK_SECONDS
         while await _is_left(app, now):
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_LOOK)
+            pause = min(2 * pause, _LAST_LOOK_SECONDS)
         await app.stop("drain")
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None

@@ -13,12 +13,13 @@ from everytick.domain.ids import job_id
 from everytick.errors import NotFound, StoreUnavailable
 from everytick.stores.addresses import AnyStore
 
-_AT_ONCE = 500
+_TASKS_AT_ONCE = 500
+"""Most tasks whose rows are read in one call."""
 
 
 async def unreadable(store: AnyStore, scheduler: str, tasks: Collection[str]) -> TaskTryDeserializeError | None:
     """Return the error of the first task whose rows cannot be read. None if all can."""
-    for batch in _batches(list(tasks), _AT_ONCE):
+    for batch in _batches(list(tasks), _TASKS_AT_ONCE):
         if await _trouble(store, scheduler, batch) is None:
             continue
         for task in batch:

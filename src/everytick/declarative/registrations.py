@@ -24,7 +24,8 @@ from everytick.schedules.cron import cron
 Callback: TypeAlias = Callable[[], Awaitable[Any]]
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-_WORDS = 4
+_PARTS = 4
+"""Name, expression, callback and delay."""
 
 
 @value
@@ -65,7 +66,7 @@ def milliseconds(length: timedelta) -> int | float:
 
 
 def _shaped(index: int, given: object) -> tuple[str, str, Callback, timedelta | str]:
-    if isinstance(given, (list, tuple)) and len(given) == _WORDS:
+    if isinstance(given, (list, tuple)) and len(given) == _PARTS:
         name, expression, callback, delay = given
         are_texts = isinstance(name, str) and isinstance(expression, str)
         if are_texts and callable(callback) and is_async(callback) and isinstance(delay, (timedelta, str)):

@@ -36,7 +36,8 @@ from everytick.runners.transaction import TransactionBlock
 
 _MAIN = "__everytick_main__"
 _PR_SET_PDEATHSIG = 1
-_LONGEST_LINE = 64 * 1024
+_LONGEST_LINE_BYTES = 64 * 1024
+"""Longest log line or note that is sent to the node."""
 
 is_serving = False
 """Whether this process is a child: an application that is imported here must not start a node."""
@@ -132,7 +133,7 @@ class ChildContext(Context):
     def progress(self, done: float, total: float | None = None, *, note: str = "") -> None:
         """Show people how far this attempt has come."""
         told = Progress(done, total, note)
-        self._channel.send({"progress": [told.done, told.total, bounded(told.text, _LONGEST_LINE)]})
+        self._channel.send({"progress": [told.done, told.total, bounded(told.text, _LONGEST_LINE_BYTES)]})
 
     def output(self, data: bytes) -> None:
         """Keep this with the attempt's output."""
@@ -152,7 +153,7 @@ class _Relay(Handler):
 
     def emit(self, record: LogRecord) -> None:
         """Send the finished line."""
-        self._channel.send({"log": [record.levelno, bounded(self.format(record), _LONGEST_LINE)]})
+        self._channel.send({"log": [record.levelno, bounded(self.format(record), _LONGEST_LINE_BYTES)]})
 
 
 class Channel:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_NOTE_CHARACTERS = 1_000
+"""Longest note of a progress."""
 
 
 class Halt(Enum):

@@ -17,7 +17,8 @@ from everytick.stores.base import HistoryFilter, JobRecord
 from everytick.stores.protocols import HistoryStore, JobStore
 
 _BEGIN, _END = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
-_COUNTED = 10_000
+_MOST_LISTED = 10_000
+"""Most instants of one span that are listed."""
 
 
 class PastStore(JobStore, HistoryStore, Protocol):
@@ -57,7 +58,9 @@ class Entry:
         return self.started_at is not None
 
     def __str__(self) -> str:
-        many = "" if self.count == 1 else f" ({'more than ' if self.count is None else ''}{self.count or _COUNTED})"
+        many = (
+            "" if self.count == 1 else f" ({'more than ' if self.count is None else ''}{self.count or _MOST_LISTED})"
+        )
         named = self.error or ""
         tries = [f"{task} tried {number}×" for task, number in self.attempts.items() if number > 1]
         errors = [f"{task}: {headline(error)}" for task, error in self.errors.items() if headline(error) not in named]
@@ -135,7 +138,7 @@ class Chronicle:
         expected, actual = [instant(moment) for moment in instants], [entry.scheduled_for for entry in found]
         if expected and actual != expected:
             self._fail(job, f"should {deed} exactly at {_listed(expected)}")
-        number = sum(entry.count or _COUNTED for entry in found)
+        number = sum(entry.count or _MOST_LISTED for entry in found)
         if times is not None and number != times:
             self._fail(job, f"should {deed} {times} times, and it was {number} times")
         if not expected and times is None and not actual:
@@ -204,7 +207,7 @@ def _of_span(span: Span, record: JobRecord) -> list[Entry]:
     status = str(OccurrenceStatus(span.status))
     if span.count is not None and span.version == record.job.version:
         schedule = record.job.bound(None if record.last_end is None else record.last_end.ended_at)
-        named = list(schedule.instants(span.after, span.through, _COUNTED))
+        named = list(schedule.instants(span.after, span.through, _MOST_LISTED))
         if len(named) == span.count:
             return [Entry(record.job.name, at, status, why) for at in named]
     return [Entry(record.job.name, span.through, status, why, count=span.count)]

@@ -33,7 +33,9 @@ DEFAULTS: Mapping[str, object] = {"overlap": "allow", "recovery": "execute_last"
 
 _OVERLAPS = {"Allow": "allow", "Forbid": "skip", "Replace": "cancel_running"}
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
-_BACKOFF = 6
+_BACKOFF_LIMIT = 6
+"""The default of backoffLimit."""
+
 _POD = "pods are not made here: the command runs on the node as it is"
 _SPEC = ("jobTemplate", "spec")
 _TEMPLATE = (*_SPEC, "template", "spec")
@@ -183,7 +185,7 @@ class _CronJob:
     def _retry(self) -> dict[str, object]:
         """Return the retries of the controller: six unless set, with waits that double."""
         limit = self._get("spec", *_SPEC, "backoffLimit")
-        times = _BACKOFF if limit is None else limit
+        times = _BACKOFF_LIMIT if limit is None else limit
         if not isinstance(times, int) or isinstance(times, bool) or times < 0:
             raise Unsayable(f"backoffLimit '{shown(limit)}' is no number")
         longest = "5m" if self._get("spec", *_TEMPLATE, "restartPolicy") == "OnFailure" else "6m"

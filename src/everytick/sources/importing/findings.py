@@ -19,7 +19,9 @@ from everytick.sources.yaml_writer import written_file
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_LONGEST = 1e10
+_LONGEST_SECONDS = 1e10
+"""About 300 years, which fits into a timedelta."""
+
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -143,7 +145,7 @@ def decoded(raw: bytes, file: str) -> str:
 
 def seconds_of(given: object) -> timedelta | None:
     """Return the seconds as a duration, or None for a value that is no number, not positive or too large."""
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= _LONGEST:
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= _LONGEST_SECONDS:
         return None
     return timedelta(seconds=given)
 
