@@ -58,9 +58,7 @@ class Entry:
         return self.started_at is not None
 
     def __str__(self) -> str:
-        many = (
-            "" if self.count == 1 else f" ({'more than ' if self.count is None else ''}{self.count or _MOST_LISTED})"
-        )
+        many = "" if self.count == 1 else f" ({'more than ' if self.count is None else ''}{self.count or _MOST_LISTED})"
         named = self.error or ""
         tries = [f"{task} tried {number}×" for task, number in self.attempts.items() if number > 1]
         errors = [f"{task}: {headline(error)}" for task, error in self.errors.items() if headline(error) not in named]

@@ -13,7 +13,8 @@ from everytick.domain.changes import Put
 from everytick.domain.statuses import ACTIVE, BUSY, OccurrenceStatus
 from everytick.stores.memory import MemoryStore
 from everytick.stores.memory.ordered import Ordered
-from everytick.stores.memory.tables import JobRow, OccurrenceRow, Tables
+from everytick.stores.memory.rows import JobRow, OccurrenceRow
+from everytick.stores.memory.tables import Tables
 from tests.stores.acting import job
 from tests.stores.agreement import NAMES, VARIANTS, Pair
 from tests.stores.clock import ManualClock

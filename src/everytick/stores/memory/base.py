@@ -12,7 +12,8 @@ from everytick.domain.statuses import OccurrenceStatus, may_move
 from everytick.domain.steps import Row, closed, failed_at
 from everytick.errors import NotFound
 from everytick.stores.base import new_token
-from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow, Tables
+from everytick.stores.memory.rows import JobRow, NodeRow, OccurrenceRow
+from everytick.stores.memory.tables import Tables
 from everytick.stores.open_batches import OpenBatches
 
 if TYPE_CHECKING:

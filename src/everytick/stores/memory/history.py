@@ -12,7 +12,7 @@ from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.base import ClaimKey, HistoryFilter, NodeRecord, Page, Whole, task_run, whole_of
 from everytick.stores.memory.base import Base
 from everytick.stores.memory.ordered import Place
-from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow
+from everytick.stores.memory.rows import JobRow, NodeRow, OccurrenceRow
 from everytick.stores.open_requests import as_asked
 
 _S = OccurrenceStatus

@@ -25,7 +25,7 @@ from everytick.errors import (
 from everytick.stores.base import REMEMBERED, JobRecord, Receipt, Stored
 from everytick.stores.memory.base import UNSTARTED
 from everytick.stores.memory.planning import Planning
-from everytick.stores.memory.tables import JobRow
+from everytick.stores.memory.rows import JobRow
 from everytick.stores.open_requests import (
     KEEPS_ITS_KEY,
     KeyUse,

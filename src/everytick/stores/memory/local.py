@@ -34,8 +34,8 @@ from everytick.stores.base import (
     Orders,
     Whole,
 )
+from everytick.stores.memory.rows import JobRow, OccurrenceRow
 from everytick.stores.memory.store import MemoryStore
-from everytick.stores.memory.tables import JobRow, OccurrenceRow
 from everytick.stores.protocols import ClaimTransaction
 
 AT_ONCE = 100

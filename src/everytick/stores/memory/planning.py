@@ -18,8 +18,8 @@ from everytick.domain.texts import PLAN_REFUSED
 from everytick.stores.base import Batch, Commit, CommitAnswer, CommitFailed, Committed, NodeScope, Offer
 from everytick.stores.each_alone import each_alone
 from everytick.stores.memory.base import UNSTARTED, merged
+from everytick.stores.memory.rows import JobRow, OccurrenceRow
 from everytick.stores.memory.running import Running
-from everytick.stores.memory.tables import JobRow, OccurrenceRow
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
 

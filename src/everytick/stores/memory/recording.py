@@ -6,7 +6,7 @@ from datetime import datetime
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.memory.planning import Planning
-from everytick.stores.memory.tables import AttemptRow, JobRow
+from everytick.stores.memory.rows import AttemptRow, JobRow
 
 _S = OccurrenceStatus
 

@@ -15,7 +15,7 @@ from everytick.errors import TransactionsUnsupported
 from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, Commit, CommitAnswer, NodeScope, Orders
 from everytick.stores.each_alone import each_alone
 from everytick.stores.memory.base import Base, merged
-from everytick.stores.memory.tables import AttemptRow, OccurrenceRow
+from everytick.stores.memory.rows import AttemptRow, OccurrenceRow
 from everytick.stores.protocols import ClaimTransaction
 
 _S = OccurrenceStatus

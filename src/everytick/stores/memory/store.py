@@ -1,7 +1,7 @@
 """The store in memory: the readable specification of every verb.
 
 Each verb runs without an await between its reads and its writes, which replaces a transaction. The verbs are in
-`planning`, `running`, `jobs`, `definers`, `recording` and `history`. `tables` has the rows and their indexes.
+`planning`, `running`, `jobs`, `definers`, `recording` and `history`. `rows` has the rows, `tables` the indexes.
 """
 
 import asyncio

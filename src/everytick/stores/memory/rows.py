@@ -1,0 +1,224 @@
+"""The rows of the store in memory: attempts, jobs, nodes and occurrences."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from everytick.domain.config import Overrides, Unset
+from everytick.domain.decisions import Creation, Span
+from everytick.domain.job import Job
+from everytick.domain.nodes import NodeFacts
+from everytick.domain.notes import Log, Progress
+from everytick.domain.occurrence import Attempt, Cause, Occurrence
+from everytick.domain.payload import Payload
+from everytick.domain.snapshots import Adjustment, Edition, Ended, PausedSpan, Request, Rescheduled
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
+from everytick.domain.steps import Rules, RunState, deadline
+from everytick.stores.memory.ordered import Ordered, Place
+
+_S = OccurrenceStatus
+
+
+@dataclass(slots=True, eq=False)
+class AttemptRow:
+    """One try at a task. Its ids are computed in `record`."""
+
+    status: AttemptStatus = AttemptStatus.PENDING
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    progress: Progress | None = None
+    log: Log | None = None
+    node: str | None = None
+
+    def record(self, run_id: str, number: int) -> Attempt:
+        """Return the record that people see."""
+        return Attempt(
+            run_id,
+            number,
+            self.status,
+            self.started_at,
+            self.ended_at,
+            self.error,
+            progress=self.progress,
+            log=self.log,
+            node=self.node,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class JobRow:
+    """One job: its definitions, the state of its planning, the facts that wait for a plan, and its occurrences.
+
+    `busy` and `waiting` are the occurrences that have not ended, in the order of the line; `history` are all.
+    `planned_woken` is the `woken` that the last plan had read: if they differ, `wake_at` is when a verb woke the job.
+    `keys` has, for each key that a caller named, how often it was used, and the newest call.
+    """
+
+    id: str
+    name: str
+    editions: list[Edition]
+    watermark: datetime
+    created_at: datetime
+    needs: str
+    revision: int = 1
+    woken: int = 1
+    planned_woken: int = 0
+    wake_at: datetime | None = None
+    next_run: datetime | None = None
+    removed_at: datetime | None = None
+    removed_by: str = ""
+    retire_at: datetime | None = None
+    undefined_since: datetime | None = None
+    pauses: list[PausedSpan] = field(default_factory=list)
+    adjustments: dict[datetime, Adjustment] = field(default_factory=dict)
+    reschedule: Rescheduled | None = None
+    requests: dict[tuple[Cause, str], Request] = field(default_factory=dict)
+    keys: dict[tuple[Cause, str], tuple[int, int | None]] = field(default_factory=dict)
+    versions: dict[int, tuple[Job, Rules]] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    last_end: Ended | None = None
+    last_success: Ended | None = None
+    other_success: Ended | None = None
+    run_count: int = 0
+    last_error: str | None = None
+    narrowed_at: datetime | None = None
+    plan_token: int | None = None
+    parked_reason: str | None = None
+    last_failure_at: datetime | None = None
+    busy: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
+    waiting: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
+    history: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
+
+    @property
+    def job(self) -> Job:
+        """The newest definition."""
+        return self.editions[-1].job
+
+    def edition(self, version: int) -> Edition:
+        """Return a version and the moment after which it is in force; None for the first version."""
+        job, _ = self.versions[version]
+        return Edition(job, None if version == 1 else job.updated_at)
+
+    def pause_at(self, now: datetime) -> PausedSpan | None:
+        """Return the pause that holds the schedule now."""
+        return next((pause for pause in self.pauses if pause.holds(now)), None)
+
+    def was_changed_after(self, moment: datetime) -> bool:
+        """Whether its newest version, a pause, a resume or a reschedule was written at a later time than this."""
+        changes = [self.editions[-1].in_force_after, *(pause.told_at for pause in self.pauses)]
+        if self.reschedule is not None:
+            changes.append(self.reschedule.made_at)
+        return any(at is not None and at > moment for at in changes)
+
+    def is_out_of_service(self, now: datetime) -> bool:
+        """Whether it is disabled or retired: none of its occurrences is retried."""
+        return not self.job.enabled or (self.retire_at is not None and self.retire_at <= now)
+
+    def holds_back(self, cause: Cause, now: datetime) -> bool:
+        """Whether no occurrence of this cause may start now: a pause holds the schedule, a disabled job holds all."""
+        return not self.job.enabled or (cause is Cause.SCHEDULE and self.pause_at(now) is not None)
+
+
+@dataclass(slots=True, eq=False)
+class NodeRow:
+    """One node: its last beat, the number of its beats, and the facts it told. Its beats are 0 once it has left."""
+
+    beat_at: datetime
+    beats: int = 0
+    facts: NodeFacts | None = None
+
+
+IndexEntry: TypeAlias = tuple[Ordered["OccurrenceRow"], Place]
+"""An index that has the occurrence, and its place there."""
+
+
+@dataclass(slots=True, eq=False)
+class OccurrenceRow:
+    """One occurrence: its creation, its status, and what its owner needs to go on.
+
+    `awaited` says that something follows from its end, which then wakes the job. `found` is the status before the
+    last claim, `node` the last node that ran it. The last three belong to `Tables`: its place in its job's line,
+    among the claimable occurrences, and among the unreported ones.
+    """
+
+    handle: int
+    id: str
+    job: JobRow
+    creation: Creation
+    overrides: Overrides
+    reason: str
+    created_at: datetime
+    line_at: datetime
+    version: int
+    status: OccurrenceStatus
+    priority: int
+    needs: str
+    ready_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    owner: str | None = None
+    fence: int = 0
+    token: int = 0
+    node: str | None = None
+    found: OccurrenceStatus = _S.PENDING
+    started_at: datetime | None = None
+    error: str | None = None
+    number: int = 0
+    claimed_at: datetime | None = None
+    lost: int = 0
+    cancel: str | None = None
+    superseded_by_next: bool = False
+    report_due: bool = False
+    awaited: bool = False
+    execution_timeout: timedelta | None = None
+    runs: dict[str, RunState] = field(default_factory=dict)
+    attempts: dict[tuple[str, int], AttemptRow] = field(default_factory=dict)
+    line: Ordered["OccurrenceRow"] | None = None
+    claim_entry: IndexEntry | None = None
+    report_entry: IndexEntry | None = None
+
+    @property
+    def is_unclaimed(self) -> bool:
+        """Whether a node may claim it, now or at `ready_at`. Those of a disabled job wait until it is enabled."""
+        idle = self.status is _S.PENDING or (self.status is _S.AWAITING_RETRY and self.owner is None)
+        return idle and self.job.job.enabled
+
+    @property
+    def deadline_at(self) -> datetime | None:
+        """When its execution timeout ends. An edit after its first claim does not move it."""
+        return deadline(self.started_at, self.execution_timeout)
+
+    @property
+    def own_payload(self) -> Payload | None:
+        """Its payload, if that is not its job's."""
+        payload = self.overrides.get("payload") if self.overrides.items else None
+        return None if isinstance(payload, Unset) else payload
+
+    def record(self) -> Occurrence:
+        """Return the record that people see."""
+        creation = self.creation
+        return Occurrence(
+            id=self.id,
+            job_id=self.job.id,
+            version=self.version,
+            scheduled_for=creation.scheduled_for,
+            status=self.status,
+            cause=creation.cause,
+            late=creation.late,
+            covers_after=creation.covers_after,
+            covers_through=creation.covers_through,
+            line_at=self.line_at,
+            ready_at=self.ready_at,
+            owner=self.owner,
+            fence=self.fence,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            error=self.error,
+            overrides=self.overrides,
+            replay_of=creation.replay_of,
+            reason=self.reason,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            node=self.node,
+        )
