@@ -182,6 +182,7 @@ def folder_checks(folder: Path | None) -> Iterator[Check]:
 
 def jobs_checks(folder: Path | None) -> Iterator[Check]:
     """Give the mistakes in the folder of job files, and those of its rights."""
+    from everytick.app.lines import counted
     from everytick.sources.files import read_all
 
     if folder is None:
@@ -195,7 +196,9 @@ def jobs_checks(folder: Path | None) -> Iterator[Check]:
         yield Check("job files", False, str(mistake))
     if not mistakes:
         jobs = sum(len(file.jobs) for file in files)
-        yield Check("job files", True, f"{folder} holds {jobs} job(s) in {len(files)} file(s), without a mistake")
+        yield Check(
+            "job files", True, f"{folder} holds {counted(jobs, 'job')} in {counted(len(files), 'file')}: no mistakes"
+        )
 
 
 async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:

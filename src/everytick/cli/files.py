@@ -47,7 +47,10 @@ def _named(ctx: click.Context, parameter: click.Parameter, given: tuple[Path, ..
     folder = state().settings["jobs"].value
     if folder is None:
         raise click.UsageError("no file or folder was named: give its path, or write jobs = into everytick.toml")
-    return (Path(folder),)
+    here = Path.cwd()
+    path = Path(folder)
+    # As a person would type it: what is said of files begins with it.
+    return (path.relative_to(here) if path.is_relative_to(here) and path != here else path,)
 
 
 def _owner(function: F) -> F:
@@ -205,6 +208,9 @@ async def _apply(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune:
 def _read(paths: Sequence[Path], owner: str) -> list[JobFile]:
     from everytick.sources.files import read_all
 
+    for path in paths:
+        if not path.exists():
+            raise Refused(f"there is no file or folder {shown(str(path))}: correct its name", Exit.NOT_FOUND)
     with ProgressDisplay("reading files") as progress:
 
         def tell(done: int, total: int) -> None:

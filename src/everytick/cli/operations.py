@@ -37,6 +37,22 @@ def _reason(function: F) -> F:
     return click.option("--reason", default="", metavar="TEXT", help="Why; it is stored.")(function)
 
 
+def _one_of(*words: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """Return a callback that refuses every other word, and says which one is near."""
+
+    def checked(ctx: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
+        from everytick.domain.names import did_you_mean
+
+        if given is None or given in words:
+            return given
+        listed = ", ".join(words)
+        raise click.UsageError(
+            f"{parameter.opts[0]} {shown(given)} is not known{did_you_mean(given, words)}: give {listed}"
+        )
+
+    return checked
+
+
 def _requesting(function: F) -> F:
     """Add the options that all requests for an occurrence have."""
     for option in (
@@ -44,6 +60,7 @@ def _requesting(function: F) -> F:
         click.option("--wait", is_flag=True, help="Wait for its end; exit code 1 if it does not end well."),
         click.option(
             "--overlap",
+            callback=_one_of("skip", "queue", "queue_latest", "allow", "cancel_running"),
             metavar="RULE",
             help="What to do if the job is already running (skip, queue, …); default: queue, or what the job allows.",
         ),
@@ -92,12 +109,14 @@ def trigger_verb(
     help="Ask for an occurrence that does again what an ended one did.\n\n"
     "It keeps the original's time and payload and is linked to it. Writes the new occurrence's id.",
 )
-@click.option("--job-occurrence", "occurrence", required=True, metavar="ID", help="The occurrence to do again.")
+@click.argument("occurrence", required=False)
+@click.option("--job-occurrence", "named", metavar="ID", help="The occurrence, if OCCURRENCE is not given.")
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is stored.")
 @click.option("--from-task", metavar="TASK", help="Run only this task and what comes after it again.")
 @_requesting
 def replay_verb(
-    occurrence: str,
+    occurrence: str | None,
+    named: str | None,
     reason: str,
     from_task: str | None,
     key: str | None,
@@ -106,9 +125,12 @@ def replay_verb(
     timeout: str | None,
 ) -> int:
     """Ask for an occurrence that does again what an ended one did."""
+    text = occurrence or named
+    if text is None or (occurrence and named):
+        raise click.UsageError("name one occurrence to do again: everytick replay OCCURRENCE --reason TEXT")
 
     async def asked(app: Everytick) -> Handle:
-        id_ = await whole_id(app, occurrence)
+        id_ = await whole_id(app, text)
         return await app.replay(id_, reason=reason, from_task=from_task, key=key, overlap=overlap, by=who())
 
     return _request(asked, wait, timeout)
@@ -175,7 +197,12 @@ def cancel_verb(occurrence: str, reason: str, yes: bool) -> None:
 @click.option("--after", required=True, metavar="T", help="The instants after this moment.")
 @click.option("--through", required=True, metavar="T", help="And not later than this one.")
 @click.option("--again", is_flag=True, help="Also those that have an occurrence.")
-@click.option("--overlap", metavar="RULE", help="queue, skip or allow; by default they wait in line.")
+@click.option(
+    "--overlap",
+    callback=_one_of("queue", "skip", "allow"),
+    metavar="RULE",
+    help="queue, skip or allow; by default they wait in line.",
+)
 @click.option(
     "--as-of",
     default="then",
@@ -224,9 +251,10 @@ def backfill_verb(
 @in_utc
 def pause_verb(job: str, until: str | None, missed: Any, reason: str, utc: bool) -> None:
     """Hold a job's schedule."""
-    end = None if until is None else Times(utc).read(until)
+    times = Times(utc)
+    end = None if until is None else times.read(until)
     ask(lambda app: app.pause(job, until=end, reason=reason, missed=missed, by=who()))
-    say(f"'{job}' is paused" + (": everytick resume lets it go on" if end is None else f" until {until}"))
+    say(f"'{job}' is paused" + (": everytick resume lets it go on" if end is None else f" until {times.shown(end)}"))
 
 
 @click.command("resume", cls=Verb, help="End a pause.")

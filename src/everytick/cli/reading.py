@@ -305,8 +305,14 @@ def _pairs(
         "tasks", (each.name + (f" after {', '.join(each.after)}" if each.after else "") for each in job.tasks)
     )
     yield from listed(
-        "policies", (f"{name} = {value} (set by the {level})" for name, value, level in _policies(record))
+        "policies",
+        (f"{name} = {value} (set by {_setter(level, job.owner)})" for name, value, level in _policies(record)),
     )
+
+
+def _setter(level: str, owner: str) -> str:
+    """Say who set a policy: the defaults of a job that no application defines stand in its file."""
+    return "the defaults of its file" if level == "application" and not owner.startswith("code") else f"the {level}"
 
 
 def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
@@ -453,7 +459,8 @@ def _took(found: Occurrence | Attempt) -> object:
 
 
 def _why(found: Occurrence) -> str | None:
-    late = "late" if found.late else None
+    # The reason of what recovery kept says so itself.
+    late = "late" if found.late and not (found.reason or "").startswith("late") else None
     return with_short_ids("; ".join(filter(None, (late, found.error, found.reason)))) or None
 
 

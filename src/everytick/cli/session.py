@@ -301,6 +301,9 @@ async def store_of_app(app: Everytick) -> AnyStore:
 async def _with_hint(app: Everytick, error: NotFound) -> Exception:
     from everytick.domain.names import did_you_mean
 
+    if error.what == "job" and error.name.startswith("occ_"):
+        text = f"there is no occurrence '{shown(error.name)}'"
+        return Refused(f"{text}: everytick history lists their ids", Exit.NOT_FOUND)
     if error.what != "job":
         return Refused(f"{error}: everytick history lists what there is", Exit.NOT_FOUND)
     names = [record.job.name for record in await app.jobs()]

@@ -87,7 +87,7 @@ class Resume:
 
 @value
 class Skip:
-    """Leave one single future instant out."""
+    """Skip one upcoming run."""
 
     at: datetime
     reason: str = ""

@@ -65,6 +65,9 @@ class Occurrence:
     updated_at: datetime | None = None
     node: str | None = None
 
+    def __str__(self) -> str:
+        return f"{self.id} of {self.job_id} for {self.scheduled_for.isoformat()}: {self.status} ({self.cause})"
+
     @property
     def is_recovery_run(self) -> bool:
         """Whether the schedule named it and it was created late; for the report, never branched on."""

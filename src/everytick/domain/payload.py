@@ -79,7 +79,10 @@ def _refuse_what_json_lacks(given: object, what: str, limit: int) -> None:
             raise InvalidPayload(what, f"holds {part}{at}, which JSON does not have: use None or text")
         elif part is not None and not isinstance(part, (str, int, float)):
             kind = type(part).__name__
-            raise InvalidPayload(what, f"holds a {kind}{at}, which is not JSON: use text, numbers, lists or dicts")
+            article = "an" if kind[0] in "aeiouAEIO" else "a"
+            raise InvalidPayload(
+                what, f"holds {article} {kind}{at}, which is not JSON: use text, numbers, lists or dicts"
+            )
 
 
 def _too_large(limit: int) -> str:

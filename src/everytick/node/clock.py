@@ -79,17 +79,21 @@ def host_time() -> datetime:
 
 
 class Offset:
-    """Compares clocks; a warning when the bound is passed, a word when it is kept again."""
+    """Compares clocks; a warning when the bound is passed twice in a row, a word when it is kept again.
+
+    Once is not enough: while a task blocks the event loop, the store's answer waits and looks old.
+    """
 
     def __init__(self, host: Callable[[], datetime] = host_time) -> None:
         self._host = host
-        self._is_off = False
+        self._is_off = self._was_off = False
         self.newest = timedelta(0)
 
     def compare(self, store: datetime) -> None:
         """Take the store's time, which has just arrived."""
         self.newest = self._host() - store
-        is_off = abs(self.newest) > BOUND
+        was_off, self._was_off = self._was_off, abs(self.newest) > BOUND
+        is_off = self._was_off and (was_off or self._is_off)
         if is_off and not self._is_off:
             seconds = self.newest.total_seconds()
             _log.warning(

@@ -218,7 +218,7 @@ class ThreadPool:
             call.thread.name = f"everytick abandoned: {context.job}, {context.task}"
         _log.warning(
             "the thread of job '%s', task '%s' did not end with attempt %d: it runs on, and nothing it does is "
-            "recorded; %d such threads run",
+            "recorded; abandoned threads that still run: %d",
             context.job,
             context.task,
             context.attempt,

@@ -5,6 +5,7 @@ A file stands or falls as a whole: a mistake in one job says that somebody is no
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -14,7 +15,7 @@ from everytick.domain.contradictions import surprises
 from everytick.domain.job import Job, TaskDefinition, define_job, define_task
 from everytick.domain.names import did_you_mean
 from everytick.domain.values import value
-from everytick.errors import EverytickError, InvalidSchedule, shown
+from everytick.errors import EverytickError, InvalidSchedule, MissingExtra, shown
 from everytick.schedules.combine import in_zone
 from everytick.schedules.timezones import zone
 from everytick.sources import yaml_models as models
@@ -142,6 +143,9 @@ class _Reader:
             self._note(path, models.sentence(error), key=True)
             return None
         place = self._root.place_of(path, key=True)
+        if any(task.target.startswith('{"http":') for task in job.tasks) and find_spec("httpx2") is None:
+            text = f"job '{shown(name)}': {MissingExtra('an http task', 'http')}"
+            self.warnings.append(Mistake(self._file, *place, text, is_warning=True))
         for surprise in surprises(job.settings):
             self.warnings.append(Mistake(self._file, *place, f"job '{shown(name)}': {surprise}", is_warning=True))
         return FileJob(job, bool(model.suspended), self._file, place)
@@ -210,7 +214,8 @@ class _Reader:
             elif kind == "extra_forbidden":
                 self._note(path, self._unknown(path, complaint["input"]), key=True)
             elif kind == "missing":
-                self._note(path[:-1], f"{_what(path[:-1])} says no {path[-1]}: add {path[-1]}:", key=True)
+                example = "version: 1" if path == ("version",) else f"{path[-1]}:"
+                self._note(path[:-1], f"{_what(path[:-1])} has no {path[-1]}: add `{example}`", key=True)
             elif path and path[-1] == "[key]":
                 self._note(path[:-1], str(cause or complaint["msg"]), key=True)
             else:
@@ -222,7 +227,7 @@ class _Reader:
         if key in NOT_OBEYED and len(path) > 1:
             return f"{_what(path[:-1])}: {models.sentence(not_obeyed(key, written))}"
         near = did_you_mean(key, known) or f"; it may have {', '.join(known)}"
-        return f"{_what(path[:-1])} has no '{shown(key, 60)}'{near}"
+        return f"{_what(path[:-1])}: unknown key '{shown(key, 60)}'{near}"
 
     def _note(self, path: Sequence[Step], said: str, *, key: bool = False) -> None:
         place = self._root.place_of(path, key=key)

@@ -66,7 +66,7 @@ class Beside:
         """Read one key. Return its mistake, if any."""
         if key not in KEYS:
             near = did_you_mean(key, KEYS) or f"; it may have {', '.join(KEYS)}"
-            return f"calendar '{shown(name, 60)}' has no '{shown(key, 60)}'{near}"
+            return f"calendar '{shown(name, 60)}': unknown key '{shown(key, 60)}'{near}"
         try:
             read[key] = self._value(name, key, written)
         except (EverytickError, ValueError) as error:

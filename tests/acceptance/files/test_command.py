@@ -53,8 +53,8 @@ def test_every_mistake_of_all_files_is_told_and_the_exit_code_is_65(folder: Path
     assert done.returncode == 65
     assert done.stderr == "4 mistakes in 3 files\n"
     assert [line[:60] for line in done.stdout.splitlines()] == [
-        "jobs/a.yaml:3:3: job 'a' says no schedule: add schedule:",
-        "jobs/a.yaml:3:7: job 'a' has no 'shedule' (did you mean 'sch",
+        "jobs/a.yaml:3:3: job 'a' has no schedule: add `schedule:`",
+        "jobs/a.yaml:3:7: job 'a': unknown key 'shedule' (did you mea",
         'jobs/b.yaml:2:22: schedule: Invalid cron expression "61 * * ',
         "jobs/b.yaml:2:49: the key 'c' stands here twice, first in li",
         "jobs/c.yaml:2:8: warning: job 'a': recovery execute_all with",

@@ -22,7 +22,7 @@ def test_from_nothing_to_a_replay_with_files_alone(tmp_path: Path) -> None:
     good = file.read_text().replace("every 10s", "every 1s")
     file.write_text(good.replace("retry:", "retri:"))
     with Terminal(folder, "validate") as terminal:
-        terminal.see(r"example\.yaml:\d+:\d+: job 'nightly' has no 'retri' \(did you mean 'retry'\?\)")
+        terminal.see(r"example\.yaml:\d+:\d+: job 'nightly': unknown key 'retri' \(did you mean 'retry'\?\)")
         assert terminal.ended() == 65
     file.write_text(good)
     assert everytick(folder, "validate").stderr == "1 file with 3 jobs: no mistakes\n"
@@ -58,13 +58,13 @@ def test_from_nothing_to_a_replay_with_files_alone(tmp_path: Path) -> None:
 def break_and_fix(folder: Path, file: Path, good: str, node: Terminal) -> None:
     """A broken file is shown everywhere and changes nothing; a fixed one is live at once."""
     file.write_text(good.replace("version: 1", "version: 1\nextra: \N{SNOWMAN}"))
-    node.see(r"example\.yaml:\d+:1: the file has no 'extra'")
+    node.see(r"example\.yaml:\d+:1: the file: unknown key 'extra'")
     with Terminal(folder, "list") as terminal:
         terminal.see("broken file .*example.yaml; as they were before: hello, nightly, report")
-        terminal.see("the file has no 'extra'")
+        terminal.see("the file: unknown key 'extra'")
         assert terminal.ended() == 0
     listed = json.loads(everytick(folder, "list", "--json").stdout)
-    assert all("has no 'extra'" in each["definition_error"] for each in listed)
+    assert all("unknown key 'extra'" in each["definition_error"] for each in listed)
     assert everytick(folder, "trigger", "nightly", "--wait").returncode == 0
     assert "cannot read" in everytick(folder, "doctor").stdout
 

@@ -100,7 +100,7 @@ async def test_what_a_function_raises_there_is_the_same_failure_as_here(pool: Pr
     assert "SystemExit: leaving" in (await failed("exit")).error
     assert (await failed("give up")).give_up
     assert (await failed("try again")).try_again_after == timedelta(seconds=5)
-    assert "holds a object" in (await failed("result")).error
+    assert "holds an object" in (await failed("result")).error
     assert "does not fill 'how'" in error_of(await carried_out(failing, attempt()))
 
 

@@ -145,7 +145,7 @@ def test_the_doctor_looks_at_the_files_and_their_rights(plain: Cli, jobs: Path) 
         return [(each["ok"], each["text"]) for each in checks if each["check"] == "job files"]
 
     plain("db", "migrate", "--jobs", "place/jobs")
-    assert told() == [(True, f"{jobs} holds 1 job(s) in 1 file(s), without a mistake")]
+    assert told() == [(True, f"{jobs} holds 1 job in 1 file: no mistakes")]
     (jobs / "a.yaml").chmod(0o666)
     [(ok, text)] = told()
     assert not ok

@@ -133,9 +133,12 @@ def test_a_replay_does_again_what_an_ended_occurrence_did(cli: Cli, shop: Everyt
     assert done.code == 0
     assert (found["status"], found["cause"], found["replay_of"]) == ("completed", "replay", original)
     assert "the disk was full" in found["reason"]
-    for missing in (["--job-occurrence", original], ["--reason", "again"]):
-        refused = cli("replay", *missing)
-        assert (refused.code, "Missing option" in refused.err) == (2, True)
+    for given, missing in (
+        (["--job-occurrence", original], "'--reason'"),
+        (["--reason", "again"], "name one occurrence"),
+    ):
+        refused = cli("replay", *given)
+        assert (refused.code, missing in refused.err) == (2, True)
 
 
 def test_a_replay_from_one_task_on_runs_no_task_before_it(cli: Cli, shop: Everytick) -> None:

@@ -33,6 +33,13 @@ def test_an_occurrence_is_named_by_its_job_and_instant() -> None:
     assert occurrence == occurrence_of(JOB, NOON)
 
 
+def test_an_occurrence_is_printed_in_one_short_line() -> None:
+    """B29: its repr has all fields, some 1,500 characters."""
+    occurrence = occurrence_of(JOB, NOON)
+
+    assert str(occurrence) == f"{occurrence.id} of {JOB.id} for 2024-01-01T12:00:00+00:00: pending (schedule)"
+
+
 @pytest.mark.parametrize("cause", list(Cause))
 @pytest.mark.parametrize("late", [False, True])
 def test_only_what_the_schedule_named_and_came_late_is_a_recovery_run(cause: Cause, late: bool) -> None:

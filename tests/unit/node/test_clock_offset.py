@@ -25,6 +25,16 @@ def test_a_clock_that_is_off_is_told_once(caplog: pytest.LogCaptureFixture, off:
     assert "agrees" in caplog.records[-1].getMessage()
 
 
+def test_one_answer_that_looks_old_is_no_alarm(caplog: pytest.LogCaptureFixture) -> None:
+    """B14: while a task blocks the loop the store's answer waits; the clock is right all the same."""
+    offset = Offset(lambda: HERE)
+
+    offset.compare(HERE - timedelta(seconds=6))
+    offset.compare(HERE)
+
+    assert caplog.records == []
+
+
 def test_a_second_is_no_matter(caplog: pytest.LogCaptureFixture) -> None:
     """C-05: clocks that are right differ a little."""
     Offset(lambda: HERE).compare(HERE + timedelta(seconds=0.9))

@@ -97,7 +97,7 @@ def test_a_result_is_kept_as_json() -> None:
 @pytest.mark.parametrize(
     ("result", "says"),
     [
-        (object(), "holds a object"),
+        (object(), "holds an object"),
         ({"x": {1, 2}}, "holds a set at x"),
         ("x" * 300_000, "300,002 bytes"),
         (float("nan"), "holds nan"),

@@ -119,7 +119,7 @@ jobs: {{a: {{schedule: "(cron: 0 9 24,25 12 *) - closed", command: "true"}}}}
     [
         ("[]", ["2:12 calendars must be a table of names", "4:17 schedule: '(cron: 0 9 * * *) - closed'"]),
         ("{closed: 3}", ["2:21 calendar 'closed' must be a table of dates, weekdays, country, region, ics, since"]),
-        ("{closed: {date: [x]}}", ["2:28 calendar 'closed' has no 'date' (did you mean 'dates'?)"]),
+        ("{closed: {date: [x]}}", ["2:28 calendar 'closed': unknown key 'date' (did you mean 'dates'?)"]),
         ("{closed: {dates: 2026-12-24}}", ["2:29 dates must be a list, like [2026-12-24]"]),
         (
             "{closed: {dates: [24.12.], weekdays: [caturday]}}",

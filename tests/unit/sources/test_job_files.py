@@ -202,10 +202,10 @@ def test_every_mistake_is_told_at_once_with_its_place() -> None:
     beginnings = [
         "1:10: version '2' is not known here: write version: 1",
         "2:22: timezone: 'Europe/Berln': tz is not a known time zone; did you mean Europe/Berlin",
-        "2:36: defaults has no 'retri' (did you mean 'retry'?)",
+        "2:36: defaults: unknown key 'retri' (did you mean 'retry'?)",
         "4:3: job name 'a b' must have 1 to 200 letters, digits, underscores or hyphens",
         '6:15: schedule: Invalid cron expression "61 * * * *": minute field must be 0 to 59, got 61',
-        "7:5: job 'bad' has no 'shedule' (did you mean 'schedule'?)",
+        "7:5: job 'bad': unknown key 'shedule' (did you mean 'schedule'?)",
         "8:18: retry max 'x' must be a whole number",
         "8:31: retry interval: '5': has no unit",
         "8:39: retry 'foo' is not a key it has: max, interval",
@@ -216,7 +216,7 @@ def test_every_mistake_is_told_at_once_with_its_place() -> None:
         "12:53: 'X' is not a method",
         "12:64: after '5' must be a name or a list of names",
         "13:9: task 2 of job 'bad' must be a table of keys and values",
-        "14:19: task 3 of job 'bad' has no 'overlap'; it may have name, after, call, command",
+        "14:19: task 3 of job 'bad': unknown key 'overlap'; it may have name, after, call, command",
         "15:9: job 'five' must be a table of keys and values",
     ]
 
@@ -228,7 +228,7 @@ def test_every_mistake_is_told_at_once_with_its_place() -> None:
 @pytest.mark.parametrize(
     ("job", "said"),
     [
-        ("{}", "3:3: job 'a' says no schedule: add schedule:"),
+        ("{}", "3:3: job 'a' has no schedule: add `schedule:`"),
         ("{schedule: 5, command: x}", "3:17: schedule: '5': text must be text like cron: 30 2 * * *"),
         ("{schedule: '@daily'}", "3:3: job 'a' has nothing to do: give it a call, a command or an http"),
         ("{schedule: '@daily', tasks: []}", "3:3: job 'a' has nothing to do"),
@@ -265,7 +265,7 @@ def test_every_mistake_is_told_at_once_with_its_place() -> None:
             "{schedule: '@daily', tasks: [{name: t}]}",
             "3:35: task 1 of job 'a' has nothing to do: give it a call, a command or an http",
         ),
-        ("{schedule: '@daily', tasks: [{command: x}]}", "3:35: task 1 of job 'a' says no name: add name:"),
+        ("{schedule: '@daily', tasks: [{command: x}]}", "3:35: task 1 of job 'a' has no name: add `name:`"),
         ("{schedule: '@daily', tasks: {name: t}}", "3:34: tasks must be a list"),
         ("{schedule: '@daily', command: x, start: 2026-02-01T00:00:00Z, end: 2026-01-01T00:00:00Z}", "3:3: end 2026"),
         (
@@ -284,12 +284,12 @@ def test_a_mistake_is_told_with_its_place_and_a_way_out(job: str, said: str) -> 
     ("text", "said"),
     [
         ("[]", "1:1: the file must be a table of keys and values"),
-        ("jobs: {}", "1:1: the file says no version: add version:"),
-        ("version: 1", "1:1: the file says no jobs: add jobs:"),
+        ("jobs: {}", "1:1: the file has no version: add `version: 1`"),
+        ("version: 1", "1:1: the file has no jobs: add `jobs:`"),
         ("version: true\njobs: {}", "1:10: version 'True' is not known here"),
         ("version: 1\njobs:\n", "2:6: jobs must be a table of keys and values"),
         ("version: 1\ndefaults: 5\njobs: {}", "2:11: defaults must be a table of keys and values"),
-        ("version: 1\njobs: {}\njbos: {}", "3:1: the file has no 'jbos' (did you mean 'jobs'?)"),
+        ("version: 1\njobs: {}\njbos: {}", "3:1: the file: unknown key 'jbos' (did you mean 'jobs'?)"),
         ("<<: {}\nversion: 1\njobs: {}", "1:1: << is not YAML 1.2: put what jobs have in common under defaults:"),
     ],
 )
