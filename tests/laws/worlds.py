@@ -213,7 +213,7 @@ def edit(rule: str, policies: dict[str, Any], delay: int) -> Fact:
 
 
 def request(cause: Cause, number: int, overlap: Overlap | None, reach: int, again: bool) -> Fact:
-    """A request is made."""
+    """A request is made. A trigger with `again` is asked for `reach` minutes later."""
 
     def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
         if not seen.editions[-1].job.enabled:
@@ -228,6 +228,8 @@ def request(cause: Cause, number: int, overlap: Overlap | None, reach: int, agai
             asked = replace(asked, overlap=None, after=now - reach * MINUTE, through=now, again=again)
         elif cause is Cause.REPLAY:
             asked = replace(asked, replay_of="occ_x", scheduled_for=now - reach * MINUTE)
+        elif cause is Cause.TRIGGER and again:
+            asked = replace(asked, due_at=now + reach * MINUTE)
         return replace(seen, requests=(*seen.requests, asked))
 
     return fact
@@ -351,9 +353,21 @@ def lived(seen: JobSnapshot, steps: list[Step], limit: int = PLAN_LIMIT) -> Iter
             seen = fact(seen, now)
         now += wait
         if looked:
-            decided = plan(seen, now, limit)
-            yield Looked(seen, now, limit, decided)
-            seen = committed(seen, decided)
+            view, hidden = shown(seen, now)
+            decided = plan(view, now, limit)
+            yield Looked(view, now, limit, decided)
+            seen = committed(view, decided)
+            seen = replace(seen, requests=(*seen.requests, *hidden), next_request_at=None)
+
+
+def shown(seen: JobSnapshot, now: datetime) -> tuple[JobSnapshot, list[Request]]:
+    """Return what a plan may see of a job with all its requests, and the requests that are still to come."""
+    if seen.retire_at is not None and seen.retire_at <= now:
+        return seen, []
+    hidden = [each for each in seen.requests if not each.has_come(now)]
+    come = tuple(each for each in seen.requests if each.has_come(now))
+    next_at = min((each.due_at for each in hidden if each.due_at is not None), default=None)
+    return replace(seen, requests=come, next_request_at=next_at), hidden
 
 
 def settled(seen: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) -> Iterator[Looked]:

@@ -178,7 +178,8 @@ class Pair:
         """Ask by a key, now and then by the number of a call that was made before, as after a lost reply."""
         key, body = self.random.choice("abcdef"), self.random.choice([None, payload(1), payload({"x": [2]})])
         call = self.random.choice([None, self.random.randrange(8), self.random.randrange(1 << 63)])
-        asked = Trigger(key, body, by="ada", call=call)
+        at = self.random.choice([None, self.now() + timedelta(seconds=self.random.choice([-90, 0, 45, 900]))])
+        asked = Trigger(key, body, by="ada", call=call, at=at)
         receipt = await self.both("request", await self.job_id(), asked)
         if isinstance(receipt, Receipt):
             self.asked.append(receipt.id)
@@ -419,6 +420,10 @@ class Pair:
     async def do_look(self) -> None:
         await self.both("look", [await self.job_id(), "job_none"])
 
+    async def do_later(self) -> None:
+        """Ask for the requests that were asked for at a time."""
+        await self.both("later", [await self.job_id(), "job_none"], self.random.choice([1, 100]))
+
     async def do_report(self) -> None:
         owed = await self.both("reports", await self.scope(0.8), 50)
         await self.both("reported", [each.id for each in owed if self.random.random() < 0.7])
@@ -446,6 +451,7 @@ class Pair:
         records = await self.both("list")
         await self.both("get", [record.job.id for record in records])
         await self.both("look", [record.job.id for record in records])
+        await self.both("later", [record.job.id for record in records], 1000)
         await self.both("ahead", NodeScope("node-1", NEEDS))
         await self.both("undefined")
         found = (await self.both("history", HistoryFilter())).occurrences

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from everytick.deciding.candidates import Candidate
 from everytick.deciding.past import past_instants
-from everytick.deciding.recovery import DueInstants
+from everytick.deciding.recovery import DueInstants, too_late
 from everytick.domain import ids
 from everytick.domain.decisions import Refusal
 from everytick.domain.job import Job
@@ -62,12 +62,12 @@ class Newcomers:
 
     __slots__ = ("asked", "found", "job", "more", "snapshot")
 
-    def __init__(self, snapshot: JobSnapshot, job: Job, found: DueInstants, limit: int) -> None:
+    def __init__(self, snapshot: JobSnapshot, job: Job, found: DueInstants, now: datetime, limit: int) -> None:
         self.snapshot, self.job, self.found = snapshot, job, found
         self.asked: list[Newcomer] = []
         self.more: dict[str, datetime | None] = {}
         if snapshot.requests:
-            self._ask(limit)
+            self._ask(now, limit)
 
     def in_order(self) -> Iterator[Newcomer]:
         """Give all newcomers by (line_at, id). An id is made only when its turn comes."""
@@ -97,7 +97,7 @@ class Newcomers:
             each.late and each.cause is Cause.SCHEDULE for each in self.snapshot.waiting
         )
 
-    def _ask(self, limit: int) -> None:
+    def _ask(self, now: datetime, limit: int) -> None:
         taken: set[str] = set()
         for request in self.snapshot.requests:
             if request.cause is Cause.BACKFILL:
@@ -105,7 +105,8 @@ class Newcomers:
                 self.asked += asked
                 taken |= {each.id for each in asked}
             else:
-                self.asked.append(requested(self.snapshot.job_id, self.job, request))
+                refusal = too_late(self.job, request, now)
+                self.asked.append(requested(self.snapshot.job_id, self.job, request, refusal))
 
     def _backfill(self, request: Request, room: int) -> list[Newcomer]:
         """The instants that a backfill asks for, as many as fit."""
@@ -161,7 +162,7 @@ def _due(job_id: str, found: DueInstants, rules: tuple[Overlap, Overlap], candid
 
 def requested(job_id: str, job: Job, request: Request, refusal: Refusal | None = None) -> Newcomer:
     """Return what one request asks for, under the rule that was named with it."""
-    asked = request.requested_at
+    asked = request.line_at
     scheduled_for = request.scheduled_for or asked
     return Newcomer(
         request.occurrence_id(job_id),

@@ -51,7 +51,7 @@ def plan_in_full(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) 
     # The instants of a pause become one span when it ends: until then next to nothing of the schedule is decided.
     found = _held(snapshot, now) if paused else due(snapshot, job, now)
     line = Line(snapshot, job.settings, paused=paused)
-    newcomers = Newcomers(snapshot, job, found, limit)
+    newcomers = Newcomers(snapshot, job, found, now, limit)
     if (restarted := stop_or_restart(snapshot, job, now, line)) is not None:
         newcomers.asked.append(restarted)
     if snapshot.narrowed_at is not None and not paused and not line.narrow(job, snapshot.narrowed_at, limit):
@@ -135,23 +135,28 @@ def _cannot_run(segment: Segment) -> bool:
 def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: int) -> Plan:
     """Create nothing for a removed job. Once its time is over, cancel what no node runs, waits for a retry included.
 
+    Runs that were asked for at a time are refused then too. Until then the job may be put back into service.
     A running occurrence finishes. If it comes to wait for a retry, its job is planned again.
     """
-    job, asked = snapshot.editions[-1].job, snapshot.requests[:limit]
+    is_over = now >= retire_at
+    # Requests without a time come first: where one with a time is shown, no other is left out.
+    answerable = [each for each in snapshot.requests if is_over or each.due_at is None]
+    more_asked = len(answerable) > limit or (snapshot.more_requests and len(answerable) == len(snapshot.requests))
+    job, asked = snapshot.editions[-1].job, answerable[:limit]
     refused = [requested(snapshot.job_id, job, each, (Why.REMOVED, "")) for each in asked]
     idle = [each for each in snapshot.busy if each.status is not OccurrenceStatus.RUNNING]
     unclaimed = [*snapshot.waiting, *idle]
-    ended = unclaimed[:limit] if now >= retire_at else []
+    ended = unclaimed[:limit] if is_over else []
     unseen = snapshot.busy_count + snapshot.waiting_count - len(snapshot.busy) - len(snapshot.waiting)
-    more = (ended and len(unclaimed) + unseen > limit) or snapshot.more_requests or len(snapshot.requests) > limit
-    awaits_ends = now >= retire_at and snapshot.busy_count > len(idle)
+    more = (ended and len(unclaimed) + unseen > limit) or more_asked
+    awaits_ends = is_over and snapshot.busy_count > len(idle)
     more = more or (awaits_ends and not snapshot.awaited)
     return Plan(
         snapshot.job_id,
         snapshot.revision,
         snapshot.woken,
         snapshot.watermark,
-        now if more else retire_at if now < retire_at else None,
+        now if more else None if is_over else retire_at,
         creations=tuple(_creation(job, each, OccurrenceStatus.SKIPPED, now, Why.REMOVED) for each in refused),
         endings=tuple(Ending(each.id, OccurrenceStatus.CANCELED, Why.REMOVED) for each in ended),
         answers=tuple(RequestAnswer(each.key, each.cause) for each in asked),
@@ -327,7 +332,8 @@ class _Decided:
             return now
         if self.paused:
             ends = [pause.until for pause in snapshot.pauses if pause.until is not None and now < pause.until]
-            return min(filter(None, [next_stop(self.job, now, line), *ends]), default=None)
+            others = [next_stop(self.job, now, line), snapshot.next_request_at, *ends]
+            return min(filter(None, others), default=None)
         return self._next_instant(watermark)
 
     def _next_instant(self, watermark: datetime) -> datetime | None:
@@ -338,6 +344,8 @@ class _Decided:
         others += [each.to for each in snapshot.adjustments if each.to is not None and each.to > self.now]
         if snapshot.reschedule is not None and snapshot.reschedule.to > self.now:
             others.append(snapshot.reschedule.to)
+        if snapshot.next_request_at is not None:
+            others.append(snapshot.next_request_at)
         return min(filter(None, [found, *others]), default=None) if others else found
 
     def _answers(self) -> list[RequestAnswer]:

@@ -13,7 +13,7 @@ from everytick.domain.decisions import Refusal, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.policies import FirstSight, Strategy
-from everytick.domain.snapshots import Adjustment, JobSnapshot
+from everytick.domain.snapshots import Adjustment, JobSnapshot, Request
 from everytick.domain.upcoming import TICK, next_instant
 from everytick.domain.values import value
 
@@ -157,6 +157,22 @@ def _rule(job: Job, now: datetime, on_time: bool) -> tuple[int, Rest]:
     inside = Why.WINDOW if most == recovery.max_occurrences else Why.CAP
     edge = None if recovery.max_duration is None else now - recovery.max_duration
     return most, Rest((inside, ""), (Why.WINDOW, ""), edge)
+
+
+def too_late(job: Job, request: Request, now: datetime) -> Refusal | None:
+    """Return why a run that was asked for at a time does not run after it, or None if it does.
+
+    Only the strategies that let nothing late run refuse it. The others choose among the instants of a
+    schedule, and each request is one of its own.
+    """
+    if request.due_at is None or now < request.line_at + job.settings.grace:
+        return None
+    recovery = job.settings.recovery
+    if recovery.strategy is Strategy.MARK_AS_MISSED:
+        return Why.MISSED, ""
+    if recovery.strategy is Strategy.BOUNDED_WINDOW and recovery.max_duration is not None:
+        return (Why.WINDOW, "") if request.line_at <= now - recovery.max_duration else None
+    return None
 
 
 def _all(why: Why) -> Rest:

@@ -59,6 +59,7 @@ def _is_plain(snapshot: JobSnapshot) -> bool:
         snapshot.waiting_count
         or snapshot.requests
         or snapshot.more_requests
+        or snapshot.next_request_at is not None
         or snapshot.adjustments
         or snapshot.pauses
         or snapshot.reschedule is not None

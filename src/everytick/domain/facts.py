@@ -20,7 +20,8 @@ class Trigger:
     """Run the job once. The same key again means the same run, until that one has failed or was canceled.
 
     `scheduled_for` is the instant it runs for; without it, the moment of the request. `call` is drawn at
-    random by each call that names a key, so that a repeat of the call finds what the call made.
+    random by each call that names a key, so that a repeat of the call finds what the call made. `at` is
+    when it runs; without it, or in the past, it runs at once.
     """
 
     key: str
@@ -30,6 +31,7 @@ class Trigger:
     by: str = ""
     scheduled_for: datetime | None = None
     call: int | None = None
+    at: datetime | None = None
 
 
 @value
@@ -172,6 +174,7 @@ def request_of(fact: Asks, at: datetime) -> Request:
                 by=fact.by,
                 scheduled_for=fact.scheduled_for,
                 call=fact.call,
+                due_at=fact.at,
             )
         case Replay():
             return Request(

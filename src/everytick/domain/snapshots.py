@@ -128,6 +128,9 @@ class Request:
     own occurrence, whatever became of it. Without it the key itself was drawn by the call.
     `nth` counts the occurrences that were asked for by the key; the store sets it. For a
     definition that is run at once it is the version.
+
+    `due_at` is the time the run was asked for. No plan sees the request before it. Without it the
+    run was asked for at once.
     """
 
     key: str
@@ -148,6 +151,16 @@ class Request:
     as_of_now: bool = False
     call: int | None = None
     nth: int = 1
+    due_at: datetime | None = None
+
+    @property
+    def line_at(self) -> datetime:
+        """Its place in line: the time it was asked for, if that was still to come, else the time of the request."""
+        return self.requested_at if self.due_at is None else max(self.due_at, self.requested_at)
+
+    def has_come(self, now: datetime) -> bool:
+        """Whether a plan may see it. One that was asked for at once may, also after the clock was set back."""
+        return self.due_at is None or self.due_at <= now
 
     @property
     def detail(self) -> str:
@@ -221,6 +234,7 @@ class JobSnapshot:
     before the last one. `narrowed_at` is when an edit changed `recovery`, until a plan has ended
     what waited without a reason since.
     `pasts` are the definitions that open backfills need and `editions` no longer holds.
+    `requests` are those that have come, of a retired job all; `next_request_at` is when the next one comes.
     """
 
     job_id: str
@@ -245,3 +259,4 @@ class JobSnapshot:
     other_success: Ended | None = None
     narrowed_at: datetime | None = None
     pasts: tuple[Past, ...] = ()
+    next_request_at: datetime | None = None

@@ -11,6 +11,7 @@ from datetime import datetime
 from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Creation, Why
 from everytick.domain.facts import ASKS, Fact
+from everytick.domain.ids import EPOCH
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.payload import Payload
@@ -26,6 +27,9 @@ KEEPS_ITS_KEY = ACTIVE | {OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED
 NOT_PLANNED = "asked for, not planned yet"
 """How the reason of an occurrence begins that is requested and not planned."""
 
+
+AT_ONCE = EPOCH
+"""The `due_at` of a stored request without one: the earliest, so that SQL compares and sorts without a null."""
 
 PAST_LIMIT = 16
 """How many old definitions a plan reads for one backfill. A plan fills 100 instants, and 16 mostly cover them."""
@@ -91,7 +95,7 @@ def as_asked(job: Job, request: Request) -> Whole:
 
 def as_waiting(job: Job, request: Request) -> Creation:
     """Return the occurrence of a request that is canceled before a plan: queued, so that the cancel can end it."""
-    asked = request.requested_at
+    asked = request.line_at
     scheduled_for = request.scheduled_for or asked
     return Creation(
         request.occurrence_id(job.id),
@@ -109,6 +113,16 @@ def as_waiting(job: Job, request: Request) -> Creation:
         request.payload or job.settings.payload,
         request.replay_of,
     )
+
+
+def stored_due_at(request: Request) -> datetime:
+    """Return the time from which a plan may see the request, as SQL keeps it."""
+    return AT_ONCE if request.due_at is None else max(request.due_at, AT_ONCE)
+
+
+def read_due_at(stored: datetime) -> datetime | None:
+    """Return the time a run was asked for, None for at once."""
+    return None if stored == AT_ONCE else stored
 
 
 def reaches_back(request: Request, editions: Sequence[Edition]) -> bool:

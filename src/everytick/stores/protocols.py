@@ -16,7 +16,7 @@ from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
-from everytick.domain.snapshots import Edition, JobSnapshot
+from everytick.domain.snapshots import Edition, JobSnapshot, Request
 from everytick.domain.steps import OccurrenceEnd, Step
 from everytick.stores.base import (
     Ahead,
@@ -242,6 +242,10 @@ class JobStore(Protocol):
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return the snapshot of each of these jobs that exists, due or not. No job is locked."""
+        ...
+
+    async def later(self, job_ids: Collection[str], limit: int) -> Sequence[tuple[str, Request]]:
+        """Return up to `limit` open requests of these jobs that were asked for at a time, soonest first."""
         ...
 
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:

@@ -40,6 +40,10 @@ select job_key, '2026-01-01', 'skip', '', '', false from job;
 insert into request (job_key, key, cause, requested_at, reason, requested_by, again, id)
 select job_key, 'k', 1, '2026-01-01', '', '', false, ('00000000-0000-0000-0000-' || lpad(job_key::text, 12, '0'))::uuid
   from job;
+insert into request (job_key, key, cause, requested_at, reason, requested_by, again, id, due_at)
+select job_key, 'later', 1, '2026-01-01', '', '', false,
+       ('00000000-0000-0000-0001-' || lpad(job_key::text, 12, '0'))::uuid, '2030-01-01'
+  from job where job_key % 100 = 0;
 insert into request_key (job_key, cause, key, nth, call, id) select job_key, cause, key, 1, 1, id from request;
 insert into wake (job_key, wake_at, needs)
 select job_key, '2026-01-01'::timestamptz + make_interval(mins => job_key), (array['', 'code:shop'])[1 + job_key % 2]
@@ -107,7 +111,8 @@ INDEXES = {
     "standing_by_id": ("job_id_key", "job_state_pkey"),
     "definitions": ("job_version_pkey",),
     "active": ("active_pkey", "occurrence_pkey"),
-    "requests": ("request_pkey",),
+    "requests": ("request_at_once", "request_due"),
+    "later_requests": ("job_id_key", "request_due"),
     "open_request": ("request_pkey",),
     "key_use": ("request_key_pkey",),
     "past_versions": ("job_version_pkey",),
@@ -197,7 +202,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "job_keys": ([str(key) for key in keys],),
     "definitions": (keys, [1] * BATCH),
     "active": (keys,),
-    "requests": (keys,),
+    "requests": (keys, [None for _ in keys], START),
     "hold_plans": (keys, keys),
     "fold_wakes": (keys,),
     "create_occurrences": (START, ids, keys, *[None] * 17),
@@ -225,7 +230,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
         [1] * BATCH,
         1,
     ),
-    "ask": ("1", 1, 1, ids[0], "k", 1, START, *[None] * 10, False, None, False, 1, ids[0], 1),
+    "ask": ("1", 1, 1, ids[0], "k", 1, START, *[None] * 10, False, None, False, 1, ids[0], START, 1),
     "settle_pauses": (keys, times),
     "settle_adjustments": (keys, times),
     "answer_requests": (keys, [1] * BATCH, ["k"] * BATCH, [None] * BATCH),

@@ -86,7 +86,8 @@ INDEXES = {
         ask_owner_to_stop ask_to_cancel begin_kept end_occurrence existing hold_occurrence keep_runs
         occurrence_payload handle_of recorded_before release_occurrence""",
     "INDEX sqlite_autoindex_request_1": """
-        continue_backfill forget_request open_request purge_requests requests_of_jobs""",
+        continue_backfill forget_request open_request""",
+    "INDEX request_due": "later_requests purge_requests requests_of_jobs",
     "": """
         add_job add_name_set add_needs add_pause add_span add_state add_version adjust all_needs beat
         count_moved_request count_needs create_occurrence forget_name_sets hear keep_request know_needs name_sets

@@ -263,7 +263,7 @@ class Jobs(Planning):
     def _revise(self, row: JobRow, now: datetime) -> None:
         """Make older snapshots stale, make the job due, and set its next run as of now."""
         row.revision += 1
-        row.next_run = shown_next_run(self._snapshot(row), now)
+        row.next_run = shown_next_run(self._snapshot(row, now), now)
         self._wake(row, now)
 
     def _cancel_request(self, occurrence_id: str, reason: str, now: datetime) -> None:

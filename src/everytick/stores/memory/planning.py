@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _S = OccurrenceStatus
 _NO_OVERRIDES = Overrides(Level.OCCURRENCE)
+_NO_REQUESTS: list[Request] = []
 _BUSY_SHOWN = 100
 """Most busy occurrences in a snapshot. Their number is exact; a plan needs no more of them than it can create."""
 
@@ -44,7 +45,7 @@ class Planning(Running):
         come = takewhile(lambda row: row.wake_at is not None and row.wake_at <= until, rows)
         left_out = scope.unknown | self._open_batches.of(scope.node)
         known = (row for row in come if row.id not in left_out) if left_out else come
-        snapshots = [self._snapshot(row) for row in islice(known, limit)]
+        snapshots = [self._snapshot(row, until) for row in islice(known, limit)]
         with self._open_batches.opened(scope.node, {snapshot.job_id for snapshot in snapshots}):
             yield Batch(until, snapshots, self._tokens(), len(snapshots) == limit, now < until)
 
@@ -77,10 +78,20 @@ class Planning(Running):
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return the snapshot of each of these jobs that exists, due or not. No job is locked."""
-        return {id_: self._snapshot(self._tables.jobs[id_]) for id_ in job_ids if id_ in self._tables.jobs}
+        now = self._now()
+        return {id_: self._snapshot(self._tables.jobs[id_], now) for id_ in job_ids if id_ in self._tables.jobs}
 
-    def _snapshot(self, row: JobRow) -> JobSnapshot:
+    async def later(self, job_ids: Collection[str], limit: int) -> Sequence[tuple[str, Request]]:
+        """Return up to `limit` open requests of these jobs that were asked for at a time, soonest first."""
+        rows = (self._tables.jobs[id_] for id_ in job_ids if id_ in self._tables.jobs)
+        places = sorted(
+            (due_at, number, row.id, asked) for row in rows for due_at, number, asked in row.places.values()
+        )
+        return [(id_, asked) for _, _, id_, asked in places if asked.due_at is not None][:limit]
+
+    def _snapshot(self, row: JobRow, until: datetime) -> JobSnapshot:
         busy, waiting = len(row.busy), len(row.waiting)
+        asked, next_request_at = row.requests_by(until) if row.requests else (_NO_REQUESTS, None)
         return JobSnapshot(
             row.id,
             row.revision,
@@ -92,8 +103,8 @@ class Planning(Running):
             tuple(row.pauses) if row.pauses else (),
             tuple(row.adjustments.values()) if row.adjustments else (),
             row.reschedule,
-            tuple(islice(row.requests.values(), PLAN_LIMIT)) if row.requests else (),
-            len(row.requests) > PLAN_LIMIT,
+            tuple(asked[:PLAN_LIMIT]),
+            len(asked) > PLAN_LIMIT,
             tuple(map(_active, islice(row.busy, _BUSY_SHOWN))) if busy else (),
             busy,
             tuple(map(_active, self._shown(row))) if waiting else (),
@@ -103,7 +114,8 @@ class Planning(Running):
             not busy or all(occurrence.awaited for occurrence in row.busy),
             row.other_success,
             row.narrowed_at,
-            _pasts(row) if row.requests else (),
+            _pasts(row, asked[:PLAN_LIMIT]) if asked else (),
+            next_request_at,
         )
 
     def _shown(self, row: JobRow) -> Sequence[OccurrenceRow]:
@@ -210,9 +222,8 @@ class Planning(Running):
             self._end(made, _S.CANCELED, NOTHING_TO_KEEP, now)
 
 
-def _pasts(row: JobRow) -> tuple[Past, ...]:
+def _pasts(row: JobRow, asked: Sequence[Request]) -> tuple[Past, ...]:
     """Return the old definitions that open backfills need beside the editions."""
-    asked = islice(row.requests.values(), PLAN_LIMIT)
     return tuple(_past(row, request) for request in asked if reaches_back(request, row.editions))
 
 

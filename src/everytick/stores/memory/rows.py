@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import TypeAlias
 
 from everytick.domain.config import Overrides, Unset
@@ -11,12 +12,13 @@ from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Log, Progress
 from everytick.domain.occurrence import Attempt, Cause, Occurrence
 from everytick.domain.payload import Payload
-from everytick.domain.snapshots import Adjustment, Edition, Ended, PausedSpan, Request, Rescheduled
+from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, Edition, Ended, PausedSpan, Request, Rescheduled
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Rules, RunState, deadline
 from everytick.stores.memory.ordered import Ordered, Place
 
 _S = OccurrenceStatus
+_TICK = timedelta(microseconds=1)
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +55,8 @@ class JobRow:
     `busy` and `waiting` are the occurrences that have not ended, in the order of the line; `history` are all.
     `planned_woken` is the `woken` that the last plan had read: if they differ, `wake_at` is when a verb woke the job.
     `keys` has, for each key that a caller named, how often it was used, and the newest call.
+    `requests` are the open ones, `asked` the same by the time from which a plan may see them; `places` has the place
+    of each in `asked`.
     """
 
     id: str
@@ -74,6 +78,8 @@ class JobRow:
     adjustments: dict[datetime, Adjustment] = field(default_factory=dict)
     reschedule: Rescheduled | None = None
     requests: dict[tuple[Cause, str], Request] = field(default_factory=dict)
+    asked: Ordered[Request] = field(default_factory=Ordered)
+    places: dict[tuple[Cause, str], Place] = field(default_factory=dict)
     keys: dict[tuple[Cause, str], tuple[int, int | None]] = field(default_factory=dict)
     versions: dict[int, tuple[Job, Rules]] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
@@ -99,6 +105,16 @@ class JobRow:
         """Return a version and the moment after which it is in force; None for the first version."""
         job, _ = self.versions[version]
         return Edition(job, None if version == 1 else job.updated_at)
+
+    def requests_by(self, until: datetime) -> tuple[list[Request], datetime | None]:
+        """Return the open requests that a plan for this moment sees, and one more, and when the next one comes.
+
+        A job that has retired by then shows all of them.
+        """
+        if self.retire_at is not None and self.retire_at <= until:
+            return list(islice(self.asked, PLAN_LIMIT + 1)), None
+        coming = next(self.asked.since((until + _TICK,)), None)
+        return list(islice(self.asked.through(until), PLAN_LIMIT + 1)), None if coming is None else coming.due_at
 
     def pause_at(self, now: datetime) -> PausedSpan | None:
         """Return the pause that holds the schedule now."""

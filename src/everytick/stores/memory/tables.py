@@ -6,6 +6,7 @@ only, so that rows and indexes agree.
 
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TypedDict, Unpack
 
 from everytick.domain.occurrence import Cause
@@ -15,6 +16,7 @@ from everytick.stores.memory.ordered import Ordered
 from everytick.stores.memory.rows import IndexEntry, JobRow, OccurrenceRow
 
 _S = OccurrenceStatus
+_AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 
 class OccurrenceChanges(TypedDict, total=False):
@@ -54,6 +56,7 @@ class Tables:
         self.needs: dict[str, None] = {}
         self.occurrences: dict[str, OccurrenceRow] = {}
         self.open_requests: dict[str, dict[tuple[Cause, str], JobRow]] = defaultdict(dict)
+        self._numbers = count(1)
         self.handles: dict[int, OccurrenceRow] = {}
         self.ready: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.early: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
@@ -87,12 +90,15 @@ class Tables:
         """Add the request behind the others."""
         key = request.cause, request.key
         row.requests[key] = request
+        row.places[key] = place = (request.due_at or _AT_ONCE, next(self._numbers), request)
+        row.asked.add(place)
         self.open_requests[request.occurrence_id(row.id)][key] = row
 
     def answer(self, row: JobRow, cause: Cause, key: str) -> Request | None:
         """Delete the request and return it; None if there is none."""
         request = row.requests.pop((cause, key), None)
         if request is not None:
+            row.asked.remove(row.places.pop((cause, key)))
             id_ = request.occurrence_id(row.id)
             del self.open_requests[id_][cause, key]
             if not self.open_requests[id_]:

@@ -100,7 +100,8 @@ class Due(Base):
             del standing[limit:]
             keys = {row[1]: row[0] for row in standing}
             only = {row[0]: [row] for row in standing if row["is_only"]}
-            snapshots = await self._seen(db, standing, broken, only) if standing else []
+            until = by or found[0]["now"]
+            snapshots = await self._seen(db, standing, broken, until, only) if standing else []
         now, secrets = found[0]["now"], Secrets(keys, set(keys.values()))
         return OwnBatch(by or now, snapshots, new_token(), more, by is not None and now < by, secrets)
 
@@ -124,7 +125,7 @@ class Due(Base):
     async def looked_at(self, db: Connection, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of these jobs, by id, on this connection."""
         standing = await db.fetch(self._sql.standing_by_id, list(job_ids))
-        return {seen.job_id: seen for seen in await self._seen(db, standing, {})}
+        return {seen.job_id: seen for seen in await self._seen(db, standing, {}, None)}
 
     def _patience(self) -> int:
         return max(int(self.held_for / timedelta(milliseconds=1)), 1)
@@ -188,7 +189,7 @@ class Due(Base):
         del standing[limit:]
         secrets.keys.update((row[1], row[0]) for row in standing)
         secrets.told.update(told)
-        snapshots = await self._seen(db, standing, broken) if standing else []
+        snapshots = await self._seen(db, standing, broken, until) if standing else []
         return OwnBatch(until, snapshots, new_token(), more, now < until, secrets)
 
     async def _hold_due(
@@ -211,21 +212,31 @@ class Due(Base):
             window *= 8
 
     async def _seen(
-        self, db: Connection, standing: Sequence[Row], broken: dict[int, str], only: Mapping[int, list[Row]] = _NO_ROWS
+        self,
+        db: Connection,
+        standing: Sequence[Row],
+        broken: dict[int, str],
+        until: datetime | None,
+        only: Mapping[int, list[Row]] = _NO_ROWS,
     ) -> list[JobSnapshot]:
-        """Return the snapshots of jobs from where they stand; `only` are requests that are known already."""
+        """Return the snapshots of jobs from where they stand, for a plan of this moment, or of now.
+
+        `only` are requests that are known already.
+        """
         definitions, unreadable = await self._compiled.read(db, _editions(standing))
         broken.update({job: reason for (job, _), reason in unreadable.items()})
         active = [row[0] for row in standing if row["is_active"]]
         paused = [row[0] for row in standing if row["has_pauses"]]
         adjusted = [row[0] for row in standing if row["has_adjustments"]]
-        asked = [row[0] for row in standing if row["has_requests"] and row[0] not in only]
+        asked = [row for row in standing if row["has_requests"] and row[0] not in only]
+        requests = self._sql.requests, [row[0] for row in asked], [row[8] for row in asked], until
         facts = _Facts(
             active=_by_job(await db.fetch(self._sql.active, active) if active else ()),
             pauses=_by_job(await db.fetch(self._sql.pauses, paused) if paused else ()),
             adjustments=_by_job(await db.fetch(self._sql.adjustments, adjusted) if adjusted else ()),
-            requests={**only, **_by_job(await db.fetch(self._sql.requests, asked) if asked else ())},
+            requests={**only, **_by_job(await db.fetch(*requests) if asked else ())},
         )
+        facts.take_next_requests()
         facts.pasts = await self._pasts(db, [row for row in standing if row[0] not in broken], definitions, facts)
         # Over since its job's standing was read: neither busy, nor the end that the standing tells of.
         if gone := [row[1] for row in standing if row["is_active"] and row[0] not in facts.active]:
@@ -266,6 +277,13 @@ class _Facts:
     requests: dict[int, list[Row]]
     ended: dict[int, Row] = field(default_factory=dict)
     pasts: dict[int, list[Past]] = field(default_factory=dict)
+    next_request_at: dict[int, datetime] = field(default_factory=dict)
+
+    def take_next_requests(self) -> None:
+        """Keep apart the requests that are still to come: of each job the last row, if it is one."""
+        for job, asked in self.requests.items():
+            if asked[-1].get("is_to_come"):
+                self.next_request_at[job] = asked.pop()["due_at"]
 
 
 def _by_job(found: Iterable[Row]) -> dict[int, list[Row]]:
@@ -314,6 +332,7 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
         None if ends[22] is None else Ended(ends[20], ends[21], ends[22], f"occ_{ends[23]}"),
         row[24],
         tuple(facts.pasts.get(job, ())),
+        facts.next_request_at.get(job),
     )
 
 

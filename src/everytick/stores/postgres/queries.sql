@@ -109,7 +109,8 @@ select count(*)::int, null, (select now from moment) from seen where (select cou
 
 -- glance --
 -- Returns the store's time, and where jobs stand whose time has come by then, or by $1 where that is given, facts
--- included, and holds nothing: all of them, or else more than $2. The request of a job that has only one comes along.
+-- included, and holds nothing: all of them, or else more than $2. The request of a job that has only one comes along,
+-- unless it was asked for at a time.
 -- Of the jobs $3 and $5 nothing is seen, nor of others than those of the needs $4.
 with moment as materialized (
     select m.now, coalesce($1::timestamptz, m.now) as until from (select everytick.everytick_now() as now offset 0) m
@@ -119,7 +120,8 @@ with moment as materialized (
 select «standing»
        v.key is not null as has_requests,
        v.key, v.cause, v.requested_at, v.payload, v.overlap, v.reason, v.requested_by, v.replay_of, v.scheduled_for,
-       v.covers_after, v.covers_through, v.fill_after, v.fill_through, v.again, v.keeps, v.as_of_now, v.nth, v.is_only,
+       v.covers_after, v.covers_through, v.fill_after, v.fill_through, v.again, v.keeps, v.as_of_now, v.nth, v.due_at,
+       v.is_only,
        moment.now
   from moment
   left join lateral (
@@ -149,8 +151,10 @@ select «standing»
          left join lateral (select r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by,
                                    r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.fill_after,
                                    r.fill_through, r.again, r.keeps, r.as_of_now, r.nth,
-                                   not exists (select from everytick.request o
-                                                where o.job_key = r.job_key and o.request_key <> r.request_key offset 0) as is_only
+                                   r.due_at,
+                                   r.due_at = 'epoch'
+                                   and not exists (select from everytick.request o
+                                                    where o.job_key = r.job_key and o.request_key <> r.request_key offset 0) as is_only
                               from everytick.request r where r.job_key = a.due limit 1) r on true) v on true;
 
 -- planned_by --
@@ -232,11 +236,27 @@ select * from everytick.pause where job_key = any($1::int[]) order by job_key, p
 select * from everytick.adjustment where job_key = any($1::int[]) order by job_key, adjustment_key;
 
 -- requests --
--- Returns the oldest 101 open requests of each job: one more than a plan may see.
+-- Returns of each job, which retires at $2, the oldest 101 open requests that a plan of the moment $3, or of now, sees:
+-- one more than it may answer. The next one that is still to come follows. Of a job that has retired it sees all.
+with moment as materialized (
+    select coalesce($3::timestamptz, everytick.everytick_now()) as until
+)
 select r.*
-  from unnest($1::int[]) a(job_key)
- cross join lateral (select * from everytick.request r where r.job_key = a.job_key order by r.request_key limit 101) r
- order by r.job_key, r.request_key;
+  from unnest($1::int[], $2::timestamptz[]) a(job_key, retire_at)
+ cross join lateral (select case when a.retire_at <= moment.until then 'infinity' else moment.until end as until
+                       from moment offset 0) m
+ cross join lateral (
+       (select r.*, false as is_to_come from everytick.request r
+         where r.job_key = a.job_key and r.due_at = 'epoch' order by r.request_key limit 101)
+       union all
+       (select r.*, false from everytick.request r
+         where r.job_key = a.job_key and r.due_at > 'epoch' and r.due_at <= m.until
+         order by r.due_at, r.request_key limit 101)
+       union all
+       (select r.*, true from everytick.request r
+         where r.job_key = a.job_key and r.due_at > 'epoch' and r.due_at > m.until
+         order by r.due_at, r.request_key limit 1)) r
+ order by r.job_key, r.due_at, r.request_key;
 
 -- park_job --
 -- Says why the definition of a job cannot be read by some node; those that can go on with it, and an edit ends it.
@@ -424,8 +444,8 @@ select * from gone where done_through is not null order by job_key, request_key;
 -- Keeps a request; where its key is taken nothing changes and no row comes back.
 insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
                                scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
-                               as_of_now, nth, id)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+                               as_of_now, nth, id, due_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 on conflict (job_key, cause, key) do nothing
 returning request_key;
 
@@ -927,7 +947,7 @@ select m.job_key, $2, «needs_of_job» from (values ($1::int)) m(job_key);
 -- Keeps a request, as of now at the latest, and makes its job worth a look, all in one, and returns a row, where
 -- everything is as expected: nobody else is asking by this key, the job is in service, its newest version is the one
 -- that is known, no plan has come in between since the statement began, and the key is new. Else it writes nothing, and
--- the caller looks closer. A key that somebody named ($23 is the call's number) is noted as used.
+-- the caller looks closer. A key that somebody named ($24 is the call's number) is noted as used.
 with free as materialized (
     select pg_try_advisory_xact_lock(everytick.request_key($1, $5)) as is_free
 ), held as materialized (
@@ -938,8 +958,9 @@ with free as materialized (
 ), asked as (
     insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
                                    scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
-                                   as_of_now, nth, id)
-    select h.job_key, $5, $6, least($7, h.now), $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22
+                                   as_of_now, nth, id, due_at)
+    select h.job_key, $5, $6, least($7, h.now), $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+           $23
       from held h
      where h.revision = (select s.revision from everytick.job_state s where s.job_key = $2)
        and not exists (select from everytick.occurrence o where o.id = $4::uuid)
@@ -948,7 +969,7 @@ with free as materialized (
     returning job_key
 ), used as (
     insert into everytick.request_key (job_key, cause, key, nth, call, id)
-    select asked.job_key, $6, $5, $21, $23::bigint, $22 from asked where $23::bigint is not null
+    select asked.job_key, $6, $5, $21, $24::bigint, $22 from asked where $24::bigint is not null
 ), woken as (
     insert into everytick.wake (job_key, wake_at, needs)
     select m.job_key, m.now, «needs_of_job» from held m where exists (select from asked)
@@ -976,10 +997,10 @@ with moment as materialized (
 ), asked as (
     insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
                                    scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
-                                   as_of_now, nth, id)
+                                   as_of_now, nth, id, due_at)
     select $1, $2, $3, least($4::text::timestamptz, moment.now), $5, $6, $7, $8, $9, $10::text::timestamptz,
            $11::text::timestamptz, $12::text::timestamptz, $13::text::timestamptz, $14::text::timestamptz, $15, $16,
-           $17, $18, $19::text::uuid
+           $17, $18, $19::text::uuid, $20::text::timestamptz
       from moment
     on conflict (job_key, cause, key) do nothing
     returning job_key

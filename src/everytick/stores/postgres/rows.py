@@ -17,6 +17,7 @@ from everytick.domain.snapshots import (
     Request,
 )
 from everytick.domain.steps import RunState, bounded
+from everytick.stores.open_requests import read_due_at, stored_due_at
 from everytick.stores.sql.rows import read_overrides, read_waits
 
 Row: TypeAlias = Any
@@ -122,6 +123,7 @@ def request(row: Row) -> Request:
         keeps=tuple(json.loads(row["keeps"])) if row["keeps"] else (),
         as_of_now=row["as_of_now"],
         nth=row["nth"],
+        due_at=read_due_at(row["due_at"]),
     )
 
 
@@ -147,6 +149,7 @@ def request_row(job: int, job_id: str, asked: Request) -> tuple[object, ...]:
         asked.as_of_now,
         asked.nth,
         asked.occurrence_id(job_id)[4:],
+        stored_due_at(asked),
     )
 
 

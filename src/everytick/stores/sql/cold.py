@@ -14,7 +14,7 @@ from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
-from everytick.domain.snapshots import Edition, JobSnapshot
+from everytick.domain.snapshots import Edition, JobSnapshot, Request
 from everytick.domain.steps import OccurrenceEnd
 from everytick.stores.base import (
     Claim,
@@ -107,6 +107,10 @@ class ColdVerbs(ABC):
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
         """Write down what was fired without this store; return the handle of each run, None where another is there."""
         return await self._transact(partial(recording.record, self._q, job_id, fired))
+
+    async def later(self, job_ids: Collection[str], limit: int) -> Sequence[tuple[str, Request]]:
+        """Return up to `limit` open requests of these jobs that were asked for at a time, soonest first."""
+        return await self._question(partial(job_records.later, self._q, job_ids, limit))
 
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
         """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out."""

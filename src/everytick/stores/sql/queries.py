@@ -81,6 +81,7 @@ class ColdQueries:
     use_key: Statement
     occurrence_payload: Statement
     asked_for: Statement
+    later_requests: Statement
     know_needs: Statement
     add_needs_of_active: Statement
     job_in_service: Statement

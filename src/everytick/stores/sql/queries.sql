@@ -224,7 +224,7 @@ select nth, call from {schema}.request_key where job_key = :job_key and cause = 
 -- Returns the oldest open request for the occurrence of this id, with the newest version of its job.
 select r.job_key, s.id as job_id, s.version, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason,
        r.requested_by, r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.fill_after, r.fill_through,
-       r.again, r.keeps, r.as_of_now, r.nth
+       r.again, r.keeps, r.as_of_now, r.nth, r.due_at
   from {schema}.request r join {schema}.job_state s on s.job_key = r.job_key
  where r.id = :occurrence_id
  order by r.request_key limit 1;
@@ -233,10 +233,10 @@ select r.job_key, s.id as job_id, s.version, r.key, r.cause, r.requested_at, r.p
 -- Keeps a request, behind the others; where its key is taken nothing changes.
 insert into {schema}.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
                               scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
-                              as_of_now, nth, id)
+                              as_of_now, nth, id, due_at)
 values (:job_key, :key, :cause, :requested_at, :payload, :overlap, :reason, :requested_by, :replay_of,
         :scheduled_for, :covers_after, :covers_through, :fill_after, :fill_through, :again, :keeps, :as_of_now, :nth,
-        :occurrence_id)
+        :occurrence_id, :due_at)
 on conflict (job_key, cause, key) do nothing;
 
 -- forget_asked_for --

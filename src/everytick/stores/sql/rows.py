@@ -12,6 +12,7 @@ from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import Ended, Missed, PausedSpan, Request
 from everytick.domain.steps import RunState
+from everytick.stores.open_requests import read_due_at, stored_due_at
 from everytick.stores.sql.statements import Row
 
 NO_OVERRIDES = Overrides(Level.OCCURRENCE)
@@ -78,6 +79,7 @@ def request(row: Row) -> Request:
         keeps=tuple(json.loads(row["keeps"])) if row["keeps"] else (),
         as_of_now=bool(row["as_of_now"]),
         nth=row["nth"],
+        due_at=read_due_at(row["due_at"]),
     )
 
 
@@ -103,6 +105,7 @@ def request_arguments(job_key: int, job_id: str, asked: Request) -> dict[str, An
         "as_of_now": asked.as_of_now,
         "nth": asked.nth,
         "occurrence_id": asked.occurrence_id(job_id),
+        "due_at": stored_due_at(asked),
     }
 
 

@@ -34,6 +34,8 @@ _LONGEST_WAITING = itemgetter(7, 1)
 
 _LINE = itemgetter(9, 0)
 """By line_at, then id, of the columns of a creation."""
+_EVER = 2**62
+"""After every moment that a request can name, in microseconds."""
 
 _NEEDS = 19
 
@@ -56,7 +58,7 @@ def due(
     if len(scope.met) > 1:
         found.sort(key=_LONGEST_WAITING)
         del found[limit:]
-    snapshots = _snapshots(connection, definitions, found, clock)
+    snapshots = _snapshots(connection, definitions, found, clock, until)
     return Batch(rows.moment(until), snapshots, new_token(), len(found) == limit, clock < until)
 
 
@@ -65,7 +67,7 @@ def look(
 ) -> dict[str, JobSnapshot]:
     """Return snapshots of those of the jobs that exist, due or not, all of one moment."""
     found = connection.execute(Q.look_at_jobs, (json.dumps(list(job_ids)),)).fetchall()
-    seen = {snapshot.job_id: snapshot for snapshot in _snapshots(connection, definitions, found, clock)}
+    seen = {snapshot.job_id: snapshot for snapshot in _snapshots(connection, definitions, found, clock, clock)}
     return {id_: seen[id_] for id_ in job_ids if id_ in seen}
 
 
@@ -81,10 +83,9 @@ def ahead(connection: sqlite3.Connection, now: int, scope: NodeScope) -> Ahead:
 
 
 def _snapshots(
-    connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns], clock: int
+    connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns], clock: int, until: int
 ) -> list[JobSnapshot]:
-    jobs = json.dumps([row[0] for row in found])
-    facts = _Facts(connection, jobs, clock)
+    facts = _Facts(connection, found, clock, until)
     snapshots = []
     for row in found:
         editions = _editions(connection, definitions, row)
@@ -102,7 +103,7 @@ def _pasts(
     facts: "_Facts",
 ) -> tuple[Past, ...]:
     """Return the definitions that open backfills need and the editions no longer hold."""
-    asked = facts.requests.get(row[0], ())[:PLAN_LIMIT]
+    asked = facts.asked(row[0])[:PLAN_LIMIT]
     return tuple(_past(connection, definitions, row, each) for each in asked if reaches_back(each, editions))
 
 
@@ -121,13 +122,25 @@ def _past(connection: sqlite3.Connection, definitions: Definitions, row: Columns
 class _Facts:
     """What stands beside the jobs of one batch, read in one statement per table."""
 
-    def __init__(self, connection: sqlite3.Connection, jobs: str, clock: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, found: Sequence[Columns], clock: int, until: int) -> None:
+        jobs = json.dumps([row[0] for row in found])
         self.pauses = _by_job(connection.execute(Q.pauses_of_jobs, (jobs,)), rows.pause)
         self.adjustments = _by_job(connection.execute(Q.adjustments_of_jobs, (jobs,)), rows.adjustment)
-        self.requests = _by_job(connection.execute(Q.requests_of_jobs, (jobs,)), rows.request)
+        # A job that has retired by then shows all its requests.
+        seen = [(row[0], until if row[8] is None or row[8] > until else _EVER) for row in found]
+        asked = connection.execute(Q.requests_of_jobs, (json.dumps(seen),))
+        self._requests = _by_job(asked, lambda row: (rows.request(row), row[18] == 1))
         now = rows.moment(clock)
         paused = {job for job, pauses in self.pauses.items() if any(pause.holds(now) for pause in pauses)}
         self.lines = lines(connection, jobs, clock, paused)
+
+    def asked(self, job: int) -> list[Request]:
+        """Return the open requests that have come, and one more than a plan sees if there are more."""
+        return [request for request, is_to_come in self._requests.get(job, ()) if not is_to_come]
+
+    def next_request_at(self, job: int) -> datetime | None:
+        """Return when the first request comes that is still to come."""
+        return next((request.due_at for request, is_to_come in self._requests.get(job, ()) if is_to_come), None)
 
 
 def _by_job(found: Iterable[Columns], read: Callable[[Columns], T]) -> dict[int, list[T]]:
@@ -153,7 +166,7 @@ def _editions(connection: sqlite3.Connection, definitions: Definitions, row: Col
 def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts, pasts: tuple[Past, ...]) -> JobSnapshot:
     job = row[0]
     line = facts.lines.get(job, NOBODY)
-    requests = facts.requests.get(job, [])
+    requests = facts.asked(job)
     return JobSnapshot(
         job_id=row[1],
         revision=row[4],
@@ -177,6 +190,7 @@ def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts, pasts:
         pasts=pasts,
         other_success=rows.ended(row[20:24]),
         narrowed_at=rows.moment_or_none(row[24]),
+        next_request_at=facts.next_request_at(job),
     )
 
 

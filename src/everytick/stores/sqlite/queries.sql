@@ -88,12 +88,22 @@ select job_key, instant_at, kind, moved_to_at, reason, adjusted_by, is_done, ove
   from adjustment where job_key in (select value from json_each(?)) order by adjustment_key;
 
 -- requests_of_jobs --
--- The oldest open requests of each job, one more than a plan may answer, so that more can be told.
-select job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for, covers_after,
-       covers_through, fill_after, fill_through, again, keeps, as_of_now, nth
-  from (select *, row_number() over (partition by job_key order by request_key) as place
-          from request where job_key in (select value from json_each(?)))
- where place <= 101 order by request_key;
+-- The oldest 101 open requests of each job that a plan of a moment sees: one more than it may answer. The next one that is
+-- still to come follows. Jobs and moments come in pairs.
+select r.job_key, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by, r.replay_of,
+       r.scheduled_for, r.covers_after, r.covers_through, r.fill_after, r.fill_through, r.again, r.keeps, r.as_of_now,
+       r.nth, r.due_at, r.due_at > a.until as is_to_come
+  from (select json_extract(value, '$[0]') as job_key, json_extract(value, '$[1]') as until from json_each(?)) a
+ cross join request r on r.request_key in (
+       select request_key
+         from (select q.request_key from request q
+                where q.job_key = a.job_key and q.due_at <= a.until order by q.due_at, q.request_key limit 101)
+       union all
+       select request_key
+         from (select q.request_key from request q
+                where q.job_key = a.job_key and q.due_at > a.until order by q.due_at, q.request_key limit 1))
+ where exists (select 1 from request q where q.job_key = a.job_key)
+ order by r.due_at, r.request_key;
 
 -- definition --
 -- One version's text and times; a version never changes.

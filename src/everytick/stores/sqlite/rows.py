@@ -20,6 +20,7 @@ from everytick.domain.snapshots import (
     Rescheduled,
 )
 from everytick.domain.steps import RunState, bounded
+from everytick.stores.open_requests import read_due_at
 from everytick.stores.sql.rows import read_overrides, read_waits, write_waits
 
 Columns: TypeAlias = Sequence[Any]
@@ -171,6 +172,7 @@ def request(row: Columns) -> Request:
         () if row[14] is None else tuple(json.loads(row[14])),
         bool(row[15]),
         nth=row[16],
+        due_at=read_due_at(moment(row[17])),
     )
 
 

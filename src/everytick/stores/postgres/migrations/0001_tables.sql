@@ -202,8 +202,14 @@ create table everytick.request (
     as_of_now      boolean not null default false,
     nth            integer not null default 1,
     id             uuid not null,
+    due_at         timestamptz not null default 'epoch',
     primary key (job_key, cause, key)
 );
+
+-- A plan sees a request from its due_at on, which is the epoch for one that was asked for at once. One index for both would
+-- be taken for the primary key.
+create index request_at_once on everytick.request (job_key, request_key) where due_at = 'epoch';
+create index request_due on everytick.request (job_key, due_at, request_key) where due_at > 'epoch';
 
 -- By the id of what it asks for it is seen and canceled before a plan has answered it.
 create index request_id on everytick.request (id);

@@ -1,11 +1,11 @@
-"""get, list, look, parked and editions: what people ask about jobs and their definitions."""
+"""get, list, look, parked, later and editions: what people ask about jobs and their definitions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from everytick.domain.job import Job
-from everytick.domain.snapshots import Edition, JobSnapshot
+from everytick.domain.snapshots import Edition, JobSnapshot, Request
 from everytick.errors import NotFound
 from everytick.stores.base import JobRecord
 from everytick.stores.sql import commands, rows
@@ -78,6 +78,12 @@ def look_again(q: ColdQueries) -> Verb[None]:
         found: Found = yield Versions(waiting)
         if not found.broken and len(found.read) == len(waiting):
             yield q.unpark(job_key=row["job_key"])
+
+
+def later(q: ColdQueries, job_ids: Collection[str], limit: int) -> Verb[list[tuple[str, Request]]]:
+    """Return open requests of these jobs that were asked for at a time, soonest first."""
+    found: Rows = yield q.later_requests(job_ids=list(job_ids), most=limit)
+    return [(row["job_id"], rows.request(row)) for row in found]
 
 
 def job_key(q: ColdQueries, job_id: str) -> Verb[int]:

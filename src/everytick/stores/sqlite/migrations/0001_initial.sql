@@ -145,8 +145,11 @@ create table request (
   as_of_now integer not null,
   nth integer not null,
   id blob not null,
+  due_at integer not null,
   unique (job_key, cause, key)
 ) strict;
+-- A plan sees a request from its due_at on, which is 0 for one that was asked for at once.
+create index request_due on request (job_key, due_at);
 -- By the id of what it asks for it is seen and canceled before a plan has answered it.
 create index request_id on request (id);
 
