@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from everytick.schedules.combine import any_of
     from everytick.schedules.cron import cron
     from everytick.schedules.interval import every, repeat
-    from everytick.schedules.once import after_completion, once
+    from everytick.schedules.once import after_completion, on_request, once
     from everytick.schedules.timezones import zone_data
     from everytick.sources.drafting import Change
     from everytick.stores.base import JobRecord, NodeRecord, Whole
@@ -167,6 +167,7 @@ _HOMES = {
     ),
     "schedules.once": (
         "after_completion",
+        "on_request",
         "once",
     ),
     "schedules.timezones": ("zone_data",),
@@ -250,6 +251,7 @@ __all__ = [
     "email",
     "every",
     "http",
+    "on_request",
     "once",
     "ping",
     "repeat",

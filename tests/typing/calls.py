@@ -49,6 +49,8 @@ async def right(ctx: Context) -> None:
     await plain.trigger()
     await loads.trigger("orders", limit=3)
     await loads.trigger(table=text)
+    await loads.trigger(table=text, after="10m")
+    await tick.trigger("adds", {"x": 1}, at="2026-11-20T09:00Z")
     await tick.trigger("adds", payload={"x": 1}, overlap="skip", by="ada")
     at: datetime | None = (await tick.status("adds")).next_run
     name: str = (await tick.job("adds")).job.name
@@ -64,15 +66,16 @@ async def right(ctx: Context) -> None:
 async def wrong(ctx: Context) -> None:
     adds("1")  # type: ignore[arg-type]
     await loads("orders")  # type: ignore[call-arg, arg-type]
-    await adds.trigger("1")  # type: ignore[arg-type]
-    await adds.trigger(1, z=2)  # type: ignore[call-arg]
-    await adds.trigger()  # type: ignore[call-arg]
-    await plain.trigger(1)  # type: ignore[call-arg]
-    await loads.trigger(ctx, "orders")  # type: ignore[call-arg, arg-type]
-    await loads.trigger("orders", limit="3")  # type: ignore[arg-type]
-    await loads.trigger(table=5)  # type: ignore[arg-type]
+    await adds.trigger("1")  # type: ignore[call-overload]
+    await adds.trigger(1, z=2)  # type: ignore[call-overload]
+    await adds.trigger()  # type: ignore[call-overload]
+    await plain.trigger(1)  # type: ignore[call-overload]
+    await loads.trigger(ctx, "orders")  # type: ignore[call-overload]
+    await loads.trigger("orders", limit="3")  # type: ignore[call-overload]
+    await loads.trigger(table=5)  # type: ignore[call-overload]
     await tick.trigger("adds", overlap="maybe")  # type: ignore[arg-type]
-    await tick.trigger("adds", {"x": 1})  # type: ignore[call-arg]
+    await tick.trigger("adds", after=5)  # type: ignore[arg-type]
+    await adds.trigger(x=1, at=5)  # type: ignore[call-overload]
     await tick.pause("adds", missed="drop")  # type: ignore[arg-type]
     tick.define("other", every("1h"), overlp="skip")  # type: ignore[call-arg]
     tick.define("other", every("1h"), overlap="never")  # type: ignore[arg-type]

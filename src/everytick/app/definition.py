@@ -9,10 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from everytick.domain.job import Job, TaskDefinition, define_task, refuse_contradicting_task
+from everytick.domain.schedule import is_on_request
 from everytick.errors import DuplicateDefinition, InvalidName, shown
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from everytick.app.handle import Handle
     from everytick.app.places import Place
@@ -41,8 +42,21 @@ class JobFunction(Protocol[Called, Asked, R_co]):
         """Run the function here and now, with no store."""
         ...
 
-    async def trigger(self, *args: Asked.args, **kwargs: Asked.kwargs) -> Handle:
-        """Ask for an occurrence that is called with these arguments, and return its handle."""
+    @overload
+    async def trigger(self, *args: Asked.args, **kwargs: Asked.kwargs) -> Handle: ...
+
+    @overload
+    async def trigger(self, *args: Any, at: datetime | str, **kwargs: Any) -> Handle: ...
+
+    @overload
+    async def trigger(self, *args: Any, after: timedelta | str, **kwargs: Any) -> Handle: ...
+
+    async def trigger(self, *args: Any, **kwargs: Any) -> Handle:
+        """Ask for an occurrence that is called with these arguments, and return its handle.
+
+        `at` asks for it at a time, `after` so long from now. A parameter of the function that has one
+        of these names is meant instead: then ask with `tick.trigger`.
+        """
         ...
 
 
@@ -203,7 +217,8 @@ class Definition:
         if function is not None:
             from everytick.runners.signature import refuse_unfilled
 
-            refuse_unfilled(self.name, task.name, function, alone.settings.payload)
+            on_request = is_on_request(alone.schedule)
+            refuse_unfilled(self.name, task.name, function, alone.settings.payload, is_on_request=on_request)
             self._functions = (*self._functions, (task.name, function))
         self._tasks, self._job = tasks, None
         return self
@@ -215,9 +230,7 @@ class Definition:
         return function
 
 
-def job_function(
-    function: Callable[..., Any], definition: Definition, ask: Callable[[str, Mapping[str, Any]], Awaitable[Handle]]
-) -> Any:
+def job_function(function: Callable[..., Any], definition: Definition, ask: Callable[..., Awaitable[Handle]]) -> Any:
     """Return a function that calls the given one and has `trigger` and `definition`.
 
     It is a new function, since one function may be several jobs.
@@ -235,13 +248,22 @@ def job_function(
 
     async def trigger(*args: Any, **kwargs: Any) -> Handle:
         """Ask for an occurrence that is called with these arguments, and return its handle."""
-        return await ask(definition.name, arguments(function, args, kwargs))
+        when = {name: kwargs.pop(name) for name in _times(function) if name in kwargs}
+        return await ask(definition.name, arguments(function, args, kwargs), **when)
 
     # A call that is not awaited does nothing, and Python warns of it by this name.
     trigger.__qualname__ = f"{definition.name}.trigger"
     decorated: Any = run
     decorated.trigger, decorated.definition = trigger, definition
     return decorated
+
+
+def _times(function: Callable[..., Any]) -> list[str]:
+    """Return the names by which a call may say when it runs: those that are no parameter of the function."""
+    from inspect import signature
+
+    own = signature(function).parameters
+    return [name for name in ("at", "after") if name not in own]
 
 
 def arguments(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

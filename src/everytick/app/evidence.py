@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from everytick.stores.base import JobRecord
 
 _TICK = timedelta(microseconds=1)
+_LATER_READ = 10_000
+"""How many runs that were asked for at a time are looked through: enough for people, and a question of some 50 ms."""
 
 
 async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_timeout: timedelta) -> Evidence:
@@ -38,6 +40,9 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
         # A moved instant keeps its id and has another scheduled_for: its span says which.
         if own.scheduled_for == at and own not in occurrences:
             occurrences.append(own)
+    for _, request in await store.later([job_id], _LATER_READ):
+        if request.line_at == at:
+            occurrences.append((await store.whole(request.occurrence_id(job_id))).occurrence)
     snapshot = (await store.look([job_id]))[job_id]
     spans = await store.spans(job_id, at - _TICK, at)
     known = versions(record, snapshot)

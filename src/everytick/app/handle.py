@@ -21,9 +21,9 @@ _FIRST_LOOK, _LAST_LOOK = 0.01, 0.5
 class Handle:
     """An occurrence that was requested. It may not exist yet."""
 
-    def __init__(self, id: str, opened: Callable[[], Awaitable[AnyStore]]) -> None:
+    def __init__(self, id: str, opened: Callable[[], Awaitable[AnyStore]], by: str = "") -> None:
         self.id = id
-        self._opened = opened
+        self._opened, self._by = opened, by
         self._seen: str | None = None  # the status when it was last looked at
 
     def __repr__(self) -> str:
@@ -44,6 +44,17 @@ class Handle:
             if within is None or not limit.expired():
                 raise
             raise TimeoutError(self.not_ended(within)) from None
+
+    async def cancel(self, reason: str = "") -> bool:
+        """End it, or ask the node that runs it to stop; return whether it was still active.
+
+        A run that was asked for later never runs then.
+        """
+        from everytick.domain.facts import Cancel
+
+        said = f"canceled by {self._by}"
+        fact = Cancel(f"{said}: {reason}" if reason else said)
+        return (await (await self._opened()).request(self.id, fact)).changed
 
     def not_ended(self, within: timedelta) -> str:
         """Say how far it has come, for a caller who waited so long."""

@@ -45,6 +45,20 @@ class JobStatus:
     last_error: str | None = None
 
 
+@value(frozen=True)
+class UpcomingRun:
+    """One of the next runs of a job. `id` and `detail`, who asked and why, are those of a run that was asked for."""
+
+    at: datetime
+    id: str | None = None
+    detail: str = ""
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether it was asked for at this time, and the schedule does not name it."""
+        return self.id is not None
+
+
 class Questions(StoreAccess):
     """The questions; none of them changes anything."""
 
@@ -89,12 +103,23 @@ class Questions(StoreAccess):
         }
 
     async def next_runs(self, name: str, n: int = 10) -> list[datetime]:
-        """Return up to `n` times at which the job runs next. Pauses, skips, moves and reschedules are obeyed."""
+        """Return the times at which the job runs next, up to `n`. Pauses, skips, moves and reschedules count.
+
+        Runs that were asked for at a time are among them. `upcoming` tells which these are.
+        """
+        return [run.at for run in await self.upcoming(name, n)]
+
+    async def upcoming(self, name: str, n: int = 10) -> list[UpcomingRun]:
+        """Return the next runs of the job, up to `n`: of its schedule, and those that were asked for at a time."""
         from everytick.domain.upcoming import upcoming
 
         store = await self._opened()
         job_id = (await self._find(store, name, storing=False)).job.id
-        return upcoming((await store.look([job_id]))[job_id], await store.now(), n)
+        scheduled = upcoming((await store.look([job_id]))[job_id], await store.now(), n)
+        asked = await store.later([job_id], n)
+        runs = [UpcomingRun(at) for at in scheduled]
+        runs += [UpcomingRun(request.line_at, request.occurrence_id(job_id), request.detail) for _, request in asked]
+        return sorted(runs, key=lambda run: run.at)[:n]
 
     async def instants(
         self, name: str, after: datetime | str, through: datetime | str, limit: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -53,8 +54,10 @@ class Requests(StoreAccess):
     async def trigger(
         self,
         name: str,
-        *,
         payload: object = UNSET,
+        *,
+        at: datetime | str | None = None,
+        after: timedelta | str | None = None,
         key: str | None = None,
         overlap: OverlapWord | None = None,
         reason: str = "",
@@ -63,25 +66,29 @@ class Requests(StoreAccess):
     ) -> Handle:
         """Ask for an occurrence now and return its handle; the schedule is not moved.
 
+        `at` asks for it at a time, `after` so long from now by the store's clock. It is stored until
+        then, and nothing of the job waits for it or is held up by it. A time in the past means now.
         It waits in line, or overlaps where the job does, unless `overlap` names another rule.
         The same `key` again answers with the same occurrence, and with another payload it is
         refused, until that one has failed or was canceled or skipped: then the key is free
-        again. `within` is a connection
+        again. Another time changes nothing: the first one holds. `within` is a connection
         of your own to the store's database, asyncpg's or sqlite3's: then it is asked for when
         your transaction commits, and never if that is rolled back.
         """
         from everytick.domain.facts import Trigger
 
         given, rule = _payload(payload), _rule(overlap)
+        wanted = _wanted(at, after)
         self._refuse_unknown_keys(name, payload)
         store = await self._opened()
         # Storing the definition now would wait for the caller's own transaction.
         record = await self._find(store, name, storing=within is None)
         named, call = _key(key)
         by = self._by(by)
-        fact = Trigger(named, given, rule, reason, by, call=call)
+        due_at = wanted + (await store.now()) if isinstance(wanted, timedelta) else wanted
+        fact = Trigger(named, given, rule, reason, by, call=call, at=due_at)
         asked = store if within is None else self._itself()
-        return Handle((await asked.request(record.job.id, fact, within)).id, self._opened)
+        return Handle((await asked.request(record.job.id, fact, within)).id, self._opened, by)
 
     def _refuse_unknown_keys(self, name: str, payload: object) -> None:
         """Refuse a misspelt key of a payload, if every task of the job is a function that is known here."""
@@ -92,13 +99,19 @@ class Requests(StoreAccess):
 
         refuse_unknown_keys(name, definition.functions.values(), payload)
 
-    async def _trigger_called(self, name: str, arguments: Mapping[str, Any]) -> Handle:
+    async def _trigger_called(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        at: datetime | str | None = None,
+        after: timedelta | str | None = None,
+    ) -> Handle:
         """Ask for an occurrence with the arguments of a call, added to the payload of the definition."""
         definition = next(definition for definition in self._definitions.values() if definition.name == name)
         own = definition.job.settings.payload
         usual = own.read() if own is not None else {}
         given = {**usual, **arguments} if isinstance(usual, dict) else arguments
-        return await self.trigger(name, payload=given if arguments else UNSET)
+        return await self.trigger(name, given if arguments else UNSET, at=at, after=after)
 
     async def replay(
         self,
@@ -146,7 +159,7 @@ class Requests(StoreAccess):
             self._by(by),
             call,
         )
-        return Handle((await store.request(original.job_id, fact)).id, self._opened)
+        return Handle((await store.request(original.job_id, fact)).id, self._opened, self._by(by))
 
     async def _fill(
         self,
@@ -174,7 +187,7 @@ class Requests(StoreAccess):
         fact = StartBackfill(
             _key(key)[0], instant - TICK, instant, scheduled_for=instant, overlap=rule, reason=reason, by=by
         )
-        return Handle((await store.request(record.job.id, fact)).id, self._opened)
+        return Handle((await store.request(record.job.id, fact)).id, self._opened, by)
 
     async def backfill(
         self,
@@ -225,6 +238,17 @@ class Requests(StoreAccess):
         said = f"canceled by {self._by(by)}"
         fact = Cancel(f"{said}: {reason}" if reason else said)
         return (await store.request(occurrence_id, fact)).changed
+
+
+def _wanted(at: datetime | str | None, after: timedelta | str | None) -> datetime | timedelta | None:
+    """Return when a run is asked for: at a moment, so long from now, or at once."""
+    if after is None:
+        return None if at is None else moment_of(at)
+    if at is not None:
+        raise InvalidInstant(at, "at and after both say when it runs: give one of them")
+    from everytick.domain.durations import duration
+
+    return duration(after)
 
 
 def _payload(given: object) -> Payload | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from everytick import Explanation
     from everytick.app import Everytick
+    from everytick.app.questions import UpcomingRun
     from everytick.domain.job import Job
     from everytick.domain.schedule import Schedule
     from everytick.schedules.cron import ClockChange
@@ -82,20 +83,21 @@ def next_verb(job: str | None, count: int | None, until: str | None, tz: str | N
     is_one_each = job is None and count is None and until is None
 
     agenda = _agenda(job, 1 if is_one_each else count or _USUAL)
-    found = sorted((pair for pair in agenda.runs if end is None or pair[0] <= end), key=lambda pair: pair[0])
+    found = sorted((each for each in agenda.runs if end is None or each[0].at <= end), key=lambda each: each[0].at)
     found = found if is_one_each else found[: count or _USUAL]
     rows = [
-        (at, run_job.name, note, agenda.moved.get((run_job.id, at)))
-        for (at, run_job), note in zip(found, _notes(found, agenda.now), strict=True)
+        (run.at, run_job.name, note, None if run.is_asked_for else agenda.moved.get((run_job.id, run.at)), run.id)
+        for (run, run_job), note in zip(found, _notes(found, agenda.now), strict=True)
     ]
     if as_json:
-        show_json([dict(zip(("at", "job", "clock_change", "moved_from"), row, strict=True)) for row in rows])
+        names = ("at", "job", "clock_change", "moved_from", "asked_for")
+        show_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     notes = [
-        "; ".join(filter(None, (note, f"moved from {times.shown(moved)}" if moved else None)))
-        for _, _, note, moved in rows
+        "; ".join(filter(None, (note, f"moved from {times.shown(moved)}" if moved else None, _asked_words(run))))
+        for (_, _, note, moved, _), (run, _) in zip(rows, found, strict=True)
     ]
-    table = [(at, name, note) for (at, name, _, _), note in zip(rows, notes, strict=True)]
+    table = [(row[0], row[1], note) for row, note in zip(rows, notes, strict=True)]
     is_noted = any(notes) or not is_terminal()
     show_table([times.heading("at"), "job", "note"][: 2 + is_noted], [row[: 2 + is_noted] for row in table], times)
     if not rows:
@@ -105,7 +107,7 @@ def next_verb(job: str | None, count: int | None, until: str | None, tz: str | N
 class Agenda(NamedTuple):
     """Runs with their jobs, and the time it is. `moved` says from where runs were moved, by job id and time."""
 
-    runs: list[tuple[datetime, Job]]
+    runs: list[tuple[UpcomingRun, Job]]
     now: datetime
     moved: Mapping[tuple[str, datetime], datetime]
 
@@ -116,7 +118,7 @@ def _agenda(job: str | None, count: int) -> Agenda:
     async def asked(app: Everytick) -> Agenda:
         store = await store_of_app(app)
         records = await app.jobs() if job is None else [await app.job(job)]
-        runs = [(at, record.job) for record in records for at in await _runs(app, record.job.name, count)]
+        runs = [(run, record.job) for record in records for run in await _runs(app, record.job.name, count)]
         seen = await store.look([record.job.id for record in records])
         moved = {
             (id_, adjustment.to): adjustment.at
@@ -142,6 +144,7 @@ def _agenda(job: str | None, count: int) -> Agenda:
 
 def _defined(app: Everytick, job: str | None, count: int) -> Agenda:
     """The next runs of what code and files define, by this machine's clock."""
+    from everytick.app.questions import UpcomingRun
     from everytick.app.upcoming_runs import coming
     from everytick.domain.names import did_you_mean
 
@@ -150,7 +153,8 @@ def _defined(app: Everytick, job: str | None, count: int) -> Agenda:
     if job is not None and job not in jobs:
         raise Refused(f"job not found: {shown(job)}{did_you_mean(job, jobs)}", Exit.NOT_FOUND)
     chosen = jobs.values() if job is None else [jobs[job]]
-    return Agenda([(at, chosen_job) for chosen_job in chosen for at in coming(chosen_job, now, count)], now, {})
+    runs = [(UpcomingRun(at), chosen_job) for chosen_job in chosen for at in coming(chosen_job, now, count)]
+    return Agenda(runs, now, {})
 
 
 def _jobs_of(app: Everytick) -> Iterator[Job]:
@@ -164,19 +168,30 @@ def _jobs_of(app: Everytick) -> Iterator[Job]:
             yield from (file_job.job for file_job in file.jobs if not file_job.suspended)
 
 
-async def _runs(app: Everytick, name: str, count: int) -> list[datetime]:
+async def _runs(app: Everytick, name: str, count: int) -> list[UpcomingRun]:
     """Return when the job runs next. A job that was removed since does not run."""
     try:
-        return await app.next_runs(name, count)
+        return await app.upcoming(name, count)
     except NotFound:
         return []
 
 
-def _notes(found: list[tuple[datetime, Job]], now: datetime) -> list[str | None]:
+def _asked_words(run: UpcomingRun) -> str | None:
+    """Say of a run that was asked for, by whom and how it is canceled."""
+    if run.id is None:
+        return None
+    return with_short_ids(f"{', '.join(filter(None, ('asked for', run.detail)))}, {run.id}")
+
+
+def _notes(found: list[tuple[UpcomingRun, Job]], now: datetime) -> list[str | None]:
     """Return the clock changes between each run and the run of its job before it."""
     last: dict[str, datetime] = {}
-    notes = []
-    for at, job in found:
+    notes: list[str | None] = []
+    for run, job in found:
+        if run.is_asked_for:
+            notes.append(None)
+            continue
+        at = run.at
         changes = clock_changes(job.schedule, last.get(job.id, now), at)
         notes.append("; ".join(map(change_words, changes)) or None)
         last[job.id] = at
@@ -244,7 +259,7 @@ def _explain_job(job: str, tz: str | None, count: int, as_json: bool, utc: bool)
 
     async def asked(app: Everytick) -> list[Explanation]:
         decided = [occurrence.scheduled_for for occurrence in await app.history(job, limit=count)]
-        following = [*await _undecided(app, job), *await _runs(app, job, 1)]
+        following = [*await _undecided(app, job), *(run.at for run in await _runs(app, job, 1))]
         return [await app.explain(job, at) for at in (*reversed(decided), *following)]
 
     found = look(asked)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from everytick.cli.exits import Refused
 from everytick.cli.output import is_terminal
+from everytick.cli.session import store_of_app
 from everytick.errors import NotFound, shown
 from everytick.exits import Exit
 
@@ -86,10 +87,19 @@ async def _beginning_with(app: Everytick, beginning: str) -> set[str]:
         page = await app.history(status=statuses, limit=_SEARCHED)
         if found := {occurrence.id for occurrence in page if occurrence.id.startswith(beginning)}:
             return found
-    found = set()
+    if found := await _later_with(app, beginning):
+        return found
     for record in await app.jobs(removed=True):
         # Only the history of a job has the instants that did not run. A job may be purged meanwhile.
         with suppress(NotFound):
             page = await app.history(record.job.name, limit=_SEARCHED_OF_A_JOB)
             found |= {occurrence.id for occurrence in page if occurrence.id.startswith(beginning)}
     return found
+
+
+async def _later_with(app: Everytick, beginning: str) -> set[str]:
+    """Those of the runs that were asked for at a time and not planned yet."""
+    store = await store_of_app(app)
+    later = await store.later([record.job.id for record in await app.jobs()], _LOOKED_THROUGH)
+    ids = {request.occurrence_id(job_id) for job_id, request in later}
+    return {id_ for id_ in ids if id_.startswith(beginning)}

@@ -35,7 +35,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "logs": ("cli.logs", "Show the output of an occurrence, or of a job's latest."),
     },
     "Operate": {
-        "trigger": ("cli.operations", "Ask for an occurrence now; the schedule is not moved."),
+        "trigger": ("cli.operations", "Ask for an occurrence, now or later; the schedule is not moved."),
         "replay": ("cli.operations", "Ask for an occurrence that does again what an ended one did."),
         "cancel": ("cli.operations", "End an occurrence, or ask its node to stop it."),
         "backfill": ("cli.operations", "Ask for past instants that have no occurrence."),

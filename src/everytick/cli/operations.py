@@ -76,29 +76,38 @@ def _requesting(function: F) -> F:
 @click.command(
     "trigger",
     cls=Verb,
-    help="Ask for an occurrence now; the schedule is not moved.\n\n"
-    "Writes the occurrence's id. Example: everytick trigger nightly --payload '{\"pages\": 3}' --wait",
+    help="Ask for an occurrence, now or later; the schedule is not moved.\n\n"
+    "Writes the occurrence's id. Examples: everytick trigger nightly --payload '{\"pages\": 3}' --wait; "
+    "everytick trigger nightly --after 10m",
 )
 @job_argument("job")
 @click.option("--payload", metavar="JSON", help="What its tasks are given; @FILE reads a file.")
+@click.option("--at", metavar="T", help="When it runs: stored until then, listed by next, ended by cancel.")
+@click.option("--after", metavar="TIME", help="The same, so long from now, like 10m.")
+@in_utc
 @_reason
 @_requesting
 def trigger_verb(
     job: str,
     payload: str | None,
+    at: str | None,
+    after: str | None,
     reason: str,
     key: str | None,
     overlap: Any,
     wait: bool,
     timeout: str | None,
+    utc: bool,
 ) -> int:
-    """Ask for an occurrence now."""
+    """Ask for an occurrence, now or later."""
     from everytick.domain.config import UNSET
 
-    given = UNSET if payload is None else _json(payload)
+    if at is not None and after is not None:
+        raise click.UsageError("--at and --after both say when it runs: give one of them")
+    given, moment = UNSET if payload is None else _json(payload), None if at is None else Times(utc).read(at)
 
     async def asked(app: Everytick) -> Handle:
-        return await app.trigger(job, payload=given, key=key, overlap=overlap, reason=reason, by=who())
+        return await app.trigger(job, given, at=moment, after=after, key=key, overlap=overlap, reason=reason, by=who())
 
     return _request(asked, wait, timeout, job)
 

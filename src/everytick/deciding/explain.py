@@ -209,6 +209,8 @@ def _of_occurrence(evidence: Evidence, found: Occurrence) -> Explanation:
 
 
 def _verdict_of(evidence: Evidence, found: Occurrence) -> Verdict:
+    if _is_only_asked_for(found):
+        return Verdict.WILL_RUN if evidence.at > evidence.now else Verdict.NOT_DECIDED_YET
     if found.status is _S.PENDING and evidence.refused:
         return Verdict.UNKNOWN_TARGET
     if found.status in _OF_STATUS:
@@ -218,8 +220,17 @@ def _verdict_of(evidence: Evidence, found: Occurrence) -> Verdict:
     return Verdict.CANCELED if found.started_at is None else Verdict.RAN
 
 
+def _is_only_asked_for(found: Occurrence) -> bool:
+    """Whether it is a request that no plan has answered."""
+    return found.status is _S.PENDING and found.created_at is None and found.ready_at is None
+
+
 def _story_of(evidence: Evidence, found: Occurrence) -> str:
     match found.status:
+        case _S.PENDING if _is_only_asked_for(found) and evidence.at > evidence.now:
+            return f"it will run then as {found.id}"
+        case _S.PENDING if _is_only_asked_for(found):
+            return "no node has planned it yet"
         case _S.PENDING if found.ready_at is not None and found.ready_at > evidence.now:
             return f"it is pending and may start at {found.ready_at.isoformat()}"
         case _S.PENDING if evidence.refused:

@@ -17,7 +17,7 @@ from everytick.domain.notices import OWNER as NOTICES_OWNER
 from everytick.domain.notices import NoticeKind
 from everytick.domain.policies import Mode
 from everytick.domain.reading import names
-from everytick.domain.schedule import Schedule, bound
+from everytick.domain.schedule import Schedule, bound, is_on_request
 from everytick.domain.values import value
 from everytick.domain.window import within
 from everytick.errors import DuplicateDefinition, InvalidName, InvalidPolicies, InvalidSchedule, shown
@@ -379,17 +379,19 @@ def _refuse_mistaken_notices(job: Job) -> None:
 
 
 def _refuse_silence(job: Job) -> None:
-    """Return if the schedules name at least one instant between the first year and the last."""
+    """Return if the schedules name at least one instant between year 1 and 9999, or the job runs on request."""
     for what, schedule in (
         ("schedule", job.schedule),
         ("stop_schedule", job.settings.stop_schedule),
         ("restart_schedule", job.settings.restart_schedule),
     ):
         # With some last end: a schedule that follows a completion has no instant before the first one.
+        if schedule is job.schedule and is_on_request(schedule):
+            continue
         if schedule is not None and bound(schedule, job.id, _SOME_END).next_after(_BEGINNING) is None:
             reason = f"of job '{shown(job.name)}' never fires ({schedule.describe()}): give one that names an instant"
             raise InvalidSchedule(str(schedule), what, reason)
     start, end = job.settings.start, job.settings.end
-    if job.bound(start or _SOME_END).next_after(_BEGINNING) is None:
+    if not is_on_request(job.schedule) and job.bound(start or _SOME_END).next_after(_BEGINNING) is None:
         reason = f"'{shown(str(job.schedule))}' names no instant from {start or 'the beginning'} to {end or 'the end'}"
         raise InvalidPolicies(job.name, reason, ("a wider window of start and end",))

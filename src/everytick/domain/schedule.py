@@ -42,3 +42,8 @@ def bound(schedule: Schedule, job_id: str, last_end: datetime | None) -> Schedul
 def waits_for_end(schedule: Schedule) -> bool:
     """Tell whether the schedule's next instant follows from the end of the job's last occurrence."""
     return bool(getattr(schedule, "waits_for_end", False))
+
+
+def is_on_request(schedule: Schedule) -> bool:
+    """Whether it names no instant at all, so that its job runs only when it is asked for."""
+    return getattr(schedule, "is_on_request", False) is True

@@ -91,8 +91,13 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     )
 
 
-def refuse_unfilled(job: str, task: str, function: Callable[..., Any], payload: Payload | None) -> None:
-    """Raise unless the definition's own payload has the arguments that the function needs."""
+def refuse_unfilled(
+    job: str, task: str, function: Callable[..., Any], payload: Payload | None, *, is_on_request: bool = False
+) -> None:
+    """Raise unless the definition's own payload has the arguments that the function needs.
+
+    A job that runs only on request gets them with each request.
+    """
     where = f"task '{shown(task)}'"
     if inspect.isgeneratorfunction(_unwrapped(function)) or inspect.isasyncgenfunction(_unwrapped(function)):
         raise InvalidPolicies(job, f"{where} is a generator, and calling it does nothing", ("a function that returns",))
@@ -107,7 +112,7 @@ def refuse_unfilled(job: str, task: str, function: Callable[..., Any], payload: 
         raise InvalidPolicies(job, reason, ("a function", "a bound method: tick.job(…)(the_object.method)"))
     given = {} if payload is None else payload.read()
     missing = signature.missing(given) if isinstance(given, dict) else signature.required
-    if missing:
+    if missing and not is_on_request:
         reason = f"{where} needs {_listed(missing)}, and the payload of this definition does not fill it"
         raise InvalidPolicies(job, reason, tuple(_ways(missing)))
 

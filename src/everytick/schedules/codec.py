@@ -2,7 +2,7 @@
 
 cron: 30 2 * * 1-5; tz=Europe/Berlin; dst_fold=both
 every: 90s            every 10s          repeat: R5/2024-01-31T09:00:00Z/P1M
-once: 2026-07-01T09:00:00Z               after: 10m
+once: 2026-07-01T09:00:00Z               after: 10m         on request
 (cron: 0 9 * * *) | (cron: 0 17 * * 5)   (cron: 0 9 * * *) - holidays; roll=next
 
 A user's own kind begins with its word: `prime: minutes`. `schedule_kind` registers what reads the rest.
@@ -17,7 +17,7 @@ from everytick.domain.job import is_schedule
 from everytick.errors import EverytickError, InvalidSchedule, shown
 from everytick.schedules.combine import MAX_CHARACTERS, MAX_PARTS, Combinable, any_of, in_window
 from everytick.schedules.interval import every, repeat
-from everytick.schedules.once import after_completion, once
+from everytick.schedules.once import after_completion, on_request, once
 
 if TYPE_CHECKING:
     from everytick.domain.schedule import Schedule
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Options = dict[str, str]
 _DEEPEST = 20
+_ON_REQUEST = "on request"
 _CRON = ("tz", "dst_gap", "dst_fold", "day_match", "start", "end")
 
 
@@ -162,6 +163,8 @@ def _kind(body: str) -> tuple[str, str]:
         return "every", body[6:].strip(" \t")
     if body.startswith("R"):
         return "repeat", body
+    if body == _ON_REQUEST:
+        return _ON_REQUEST, ""
     return "cron", body
 
 
@@ -195,4 +198,5 @@ _KINDS: dict[str, tuple[Callable[[str, Options], Combinable], tuple[str, ...]]] 
     "repeat": (_repeat, ("tz", "start")),
     "once": (lambda body, options: once(body, **options), ("tz",)),
     "after": (lambda body, options: after_completion(body), ()),
+    _ON_REQUEST: (lambda body, options: on_request(), ()),
 }

@@ -1,4 +1,4 @@
-"""Schedules that name one instant: `once`, and `after_completion`, whose instant follows the last end."""
+"""Schedules of one instant, `once` and `after_completion`, whose instant follows the last end; and of none."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -28,6 +28,11 @@ def after_completion(delay: object) -> "AfterCompletion":
         return AfterCompletion(duration(delay))
     except InvalidDuration as error:
         raise InvalidSchedule(delay, "delay", error.reason) from error
+
+
+def on_request() -> "OnRequest":
+    """Return the schedule of a job that runs only when it is asked for: now, or later with `trigger(…, at=…)`."""
+    return OnRequest()
 
 
 @value
@@ -107,5 +112,40 @@ class AfterCompletion(Combinable):
 
     def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
         """Return nothing: without a last end it names nothing."""
+        checked_limit(limit)
+        return []
+
+
+@value
+class OnRequest(Combinable):
+    """No instant at all: the job runs only when it is asked for."""
+
+    @property
+    def tz(self) -> Zone | None:
+        """None: there is no time to be read in a zone."""
+        return None
+
+    @property
+    def is_on_request(self) -> bool:
+        """Always: that is what it is for."""
+        return True
+
+    def __str__(self) -> str:
+        return "on request"
+
+    def describe(self) -> str:
+        """Say the rule in plain English."""
+        return "only when it is asked for"
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Return None."""
+        return None
+
+    def last_at(self, instant: datetime) -> datetime | None:
+        """Return None."""
+        return None
+
+    def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
+        """Return nothing."""
         checked_limit(limit)
         return []

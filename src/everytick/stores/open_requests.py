@@ -27,6 +27,8 @@ KEEPS_ITS_KEY = ACTIVE | {OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED
 NOT_PLANNED = "asked for, not planned yet"
 """How the reason of an occurrence begins that is requested and not planned."""
 
+LATER = "asked for later"
+"""The same for one that was requested at a time."""
 
 AT_ONCE = EPOCH
 """The `due_at` of a stored request without one: the earliest, so that SQL compares and sorts without a null."""
@@ -88,7 +90,7 @@ def as_asked(job: Job, request: Request) -> Whole:
         line_at=creation.line_at,
         overrides=Overrides(Level.OCCURRENCE, own),
         replay_of=request.replay_of,
-        reason=", ".join(filter(None, (NOT_PLANNED, creation.detail))),
+        reason=", ".join(filter(None, (NOT_PLANNED if request.due_at is None else LATER, creation.detail))),
     )
     return Whole(shown, (), ())
 

@@ -261,7 +261,7 @@ async def test_a_decorated_function_is_triggered_with_its_own_arguments(tick: Ev
     assert (await handle.wait()).overrides.get("payload").read() == {"x": 5, "y": 2}
     assert add(1, 2) == 3
     with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
-        await add.trigger(1, z=3)  # type: ignore[call-arg]
+        await add.trigger(1, z=3)  # type: ignore[call-overload]
 
 
 async def test_a_replay_is_a_new_occurrence_linked_to_the_old_one(

@@ -96,7 +96,7 @@ async def test_questions_in_python_store_no_job(address: str) -> None:
     @app.job("0 0 1 1 *")
     def yearly() -> None: ...
 
-    for question in (app.status, app.next_runs, app.history):
+    for question in (app.status, app.next_runs, app.upcoming, app.history):
         with pytest.raises(NotFound, match="there is no job 'yearly'"):
             await question("yearly")
     stored = await app.jobs()

@@ -276,7 +276,7 @@ def test_what_the_reader_of_a_kind_does_wrong_is_told_as_a_mistake_of_the_text()
     with pytest.raises(InvalidSchedule, match="noon was read as a str, which is no schedule"):
         schedule("noon: sharp")
     with pytest.raises(
-        InvalidSchedule, match=r"one of cron, .*, after, tide, noon, got moon; call schedule_kind\(\) first"
+        InvalidSchedule, match=r"one of cron, .*, on request, tide, noon, got moon; call schedule_kind\(\) first"
     ):
         schedule("moon: full")
 
