@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from everytick.app.definition import Definition, JobFunction
     from everytick.app.handle import Handle
     from everytick.app.history import History
-    from everytick.app.questions import JobStatus
+    from everytick.app.questions import JobStatus, UpcomingRun
     from everytick.app.requests import Backfill
     from everytick.deciding.explain import Explanation, Verdict
     from everytick.domain.config import UNSET
@@ -80,7 +80,10 @@ _HOMES = {
     ),
     "app.handle": ("Handle",),
     "app.history": ("History",),
-    "app.questions": ("JobStatus",),
+    "app.questions": (
+        "JobStatus",
+        "UpcomingRun",
+    ),
     "app.requests": ("Backfill",),
     "deciding.explain": (
         "Explanation",
@@ -237,6 +240,7 @@ __all__ = [
     "TransactionsUnsupported",
     "TryAgain",
     "UnboundSchedule",
+    "UpcomingRun",
     "Verdict",
     "VersionConflict",
     "Whole",

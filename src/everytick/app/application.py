@@ -191,6 +191,9 @@ class Everytick(StoredJobs, Questions, Lifecycle):
     def _refuse_second(self, job: Job, place: Place) -> None:
         """Return if no other definition has the name, or if this one is the same, written again in a notebook."""
         first = self._definitions.get(job.id)
+        if first is not None and first.job.owner == job.owner != f"code:{self.name}":
+            # A job that is made at run time is defined again to change it.
+            return
         if first is not None and not place.is_written_again(first.place):
             said = JOB_ALREADY_REGISTERED.format(id=job.id)
             where = f"'{shown(job.name)}' is defined at {shown(str(first.place), 500)}"

@@ -197,6 +197,21 @@ class Definition:
         )
         return self._add(define_task(self.name, name, target=target, after=after, policies=dict(policies)), None)
 
+    def call(
+        self, path: str, *, name: str | None = None, after: object = (), **policies: Unpack[TaskPolicies]
+    ) -> Definition:
+        """Add a function by its address, `module:function`, as a task, and return this handle.
+
+        It is named as the function unless `name` says otherwise. A node imports it for each run if
+        its setting `allow_calls` names the module or a package of it, so that the job can be run
+        after a restart too, when no code defines it any more.
+        """
+        from everytick.runners.targets import call_target
+
+        target = call_target(path, job=self.name)
+        called = path.rpartition(":")[2].rpartition(".")[2] if name is None else name
+        return self._add(define_task(self.name, called, target=target, after=after, policies=dict(policies)), None)
+
     def on_start(self, function: F) -> F:
         """Call the function once per occurrence, before its first attempt; what it raises changes nothing."""
         return self._hook("on_start", function)

@@ -100,6 +100,6 @@ async def _beginning_with(app: Everytick, beginning: str) -> set[str]:
 async def _later_with(app: Everytick, beginning: str) -> set[str]:
     """Those of the runs that were asked for at a time and not planned yet."""
     store = await store_of_app(app)
-    later = await store.later([record.job.id for record in await app.jobs()], _LOOKED_THROUGH)
+    later = await store.later([record.job.id for record in await app.jobs()], _SEARCHED)
     ids = {request.occurrence_id(job_id) for job_id, request in later}
     return {id_ for id_ in ids if id_.startswith(beginning)}
