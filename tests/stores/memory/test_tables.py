@@ -78,6 +78,9 @@ class Busier(Pair):
         wanted = replace(job(name, **variant), reports=self.random.random() < 0.7)
         await self.both("apply", [Put(wanted)])
 
+    async def do_refused_step(self) -> None:
+        """Do nothing: memory holds any number, so that both stores here would write such a step."""
+
 
 async def act_and_look(seed: int, deeds: int) -> None:
     clock = ManualClock()
