@@ -51,7 +51,9 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
     older = [edition for edition in older if edition.job.version < oldest]
     known |= {edition.job.version: edition.job for edition in older}
     now = await store.now()
-    waits = any(occurrence.status is OccurrenceStatus.PENDING for occurrence in occurrences)
+    # Of a skipped instant, the occurrence in its way counts.
+    asked_about = snapshot.busy if spans else occurrences
+    waits = any(occurrence.status is OccurrenceStatus.PENDING for occurrence in asked_about)
     return Evidence(
         at=at,
         now=now,

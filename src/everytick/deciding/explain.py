@@ -262,7 +262,7 @@ def _of_reason(reason: str) -> Verdict:
 
 def _of_span(evidence: Evidence, span: Span) -> Explanation:
     verdict, moved_to = _OF_SPAN[span.why], None
-    said = _words(span.why, span.detail)
+    said = _words(span.why, span.detail) + _why_not_begun(evidence, _behind(span.detail))
     if span.version != evidence.definitions[-1].version:
         said += f" (by version {span.version} of its definition)"
     if span.why in (Why.MOVED, Why.RESCHEDULED) and span.detail.startswith("to "):
@@ -300,6 +300,14 @@ def _words(why: Why, detail: str) -> str:
         case Why.SUCCESSFUL:
             return f"it was skipped, since the last success still counts: {detail}"
     return f"it was skipped: the job was {why}"
+
+
+def _why_not_begun(evidence: Evidence, behind: str | None) -> str:
+    """Say that the occurrence which stood in the way has not begun and cannot, if that is so."""
+    waits = any(busy.id == behind and busy.status is _S.PENDING for busy in evidence.snapshot.busy)
+    return (
+        f"; that one has not begun, no living node can run it: {evidence.refused}" if waits and evidence.refused else ""
+    )
 
 
 def _behind(text: str) -> str | None:

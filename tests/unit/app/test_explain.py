@@ -81,6 +81,20 @@ async def test_what_no_living_node_can_run_is_told_with_the_reason(told: Told) -
     assert (await told.asked(at(10))).verdict is Verdict.WAITING_FOR_A_SLOT
 
 
+async def test_what_came_behind_an_occurrence_that_no_node_can_run_is_told_so(told: Told) -> None:
+    """B10: the job was not busy, it stood still."""
+    await told.define()
+    await told.until(at(11))
+    [record] = await told.tick.jobs()
+    facts = NodeFacts("1.0", "3.11.4", "2025b (system)", "h", 7, 50, ("default",), START)
+    await told.store.beat("one", [], replace(facts, unknown_targets=((record.job.id, "there is no module x"),)))
+
+    found = await told.asked(at(11))
+
+    assert found.verdict is Verdict.OVERLAP
+    assert found.text.endswith("; that one has not begun, no living node can run it: there is no module x")
+
+
 async def test_what_no_node_that_is_up_can_run_is_told_so(told: Told) -> None:
     """C-41, A3: an application that is down is its own outage, and its jobs are not called busy."""
     await told.define()

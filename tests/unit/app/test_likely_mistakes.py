@@ -1,0 +1,54 @@
+"""Likely mistakes of the first hour in Python: each is refused on its line, and the error says what to write."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from everytick import Everytick, every, once
+from everytick.errors import EverytickError
+
+
+def _generator() -> Any:
+    yield 1
+
+
+def _needs(customer: str) -> None: ...
+
+
+def _plain() -> None: ...
+
+
+def _job(schedule: Any = "0 9 * * *", function: Callable[..., Any] = _plain, **policies: Any) -> None:
+    Everytick("memory://").job(schedule, **policies)(function)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda: _job("* * * *"), "must have exactly 5 fields (minute hour day month weekday), got 4"),
+        (lambda: _job("0 0 30 2 *"), "never fires"),
+        (lambda: _job(tz="CEST"), "there is no policy 'tz'"),
+        (lambda: _job(timezone="CEST"), "is not a known time zone; did you mean"),
+        (lambda: once(datetime(2035, 1, 1)), "has no time zone"),  # noqa: DTZ001, the mistake itself
+        (lambda: every(10), 'has no unit: write "10s", "10m" or "10h"'),
+        (lambda: _job(task_timeout=5), 'has no unit: write "5s", "5m" or "5h"'),
+        (lambda: _job(retry=3), 'says no interval; instead: retry=Retry(3, "30s")'),
+        (lambda: _job(timeout="5s"), "there is no policy 'timeout' (did you mean 'task_timeout'?)"),
+        (lambda: _job(_plain), 'schedule must be a schedule or its text, like every("10s")'),
+        (lambda: _job(function=lambda: None), "says nothing: give it one with name="),
+        (lambda: _job(function=_needs), "needs 'customer', and the payload of this definition does not fill it"),
+        (lambda: _job(function=_generator), "is a generator, and calling it does nothing"),
+        (lambda: _job(payload={"x": "y" * 300_000}), "at most 262,144 are allowed"),
+        (lambda: _job(payload={"x": datetime(2035, 1, 1, tzinfo=UTC)}), "holds a datetime at x, which is not JSON"),
+        (lambda: Everytick("x.db"), "is not an address; write one like sqlite:///path"),
+        (lambda: Everytick("sqlite://x.db"), "must name a file: sqlite:///jobs.db (relative)"),
+    ],
+)
+def test_a_likely_mistake_is_refused_with_what_to_write(mistake: Callable[[], object], said: str) -> None:
+    """The table of likely mistakes."""
+    with pytest.raises((EverytickError, TypeError)) as refused:
+        mistake()
+
+    assert said in str(refused.value)
