@@ -35,7 +35,7 @@ class MemoryStore(Recording, Definers, HistoryVerbs):
         return self._now()
 
     async def settle_clock(self) -> list[tuple[str, datetime]]:
-        """Let everything go on that was written while the clock was ahead; return the jobs that lie ahead."""
+        """Correct the times that were written while the clock was ahead. Return the jobs whose watermark lies ahead."""
         now = self._now()
         for parked in [row for rows in self._tables.early.values() for row in rows]:
             if parked.status is OccurrenceStatus.AWAITING_RETRY and parked.updated_at > now + STEP:

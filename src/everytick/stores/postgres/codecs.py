@@ -18,7 +18,7 @@ _ENDLESS: dict[Wire, datetime] = {(2**63 - 1,): datetime.max, (-(2**63),): datet
 
 
 async def set_codecs(db: Any) -> None:
-    """Let this connection read and write times in our way."""
+    """Set the codecs of times on this connection."""
     write, read = _Wires().__getitem__, _Times().__getitem__
     await db.set_type_codec("timestamptz", schema="pg_catalog", encoder=write, decoder=read, format="tuple")
 

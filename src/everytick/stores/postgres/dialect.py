@@ -46,7 +46,7 @@ def _write_rows(name: str, columns: Mapping[str, Sequence[Any]]) -> Mapping[str,
 
 
 def _uuid(occurrence_id: str) -> str | None:
-    """Return the id as the table holds it; None for a text that no occurrence can have."""
+    """Return the id as in the table. None for a text that is no id."""
     named = _OCCURRENCE.fullmatch(occurrence_id)
     return None if named is None else named[1]
 

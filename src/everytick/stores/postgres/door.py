@@ -1,4 +1,4 @@
-"""The way to the server: connections, what their failures mean, and the time that tests may set.
+"""Connections to the server, what their failures mean, and the time that tests may set.
 
 Nothing here knows a table but the clock's.
 """
@@ -32,14 +32,14 @@ Connection: TypeAlias = Any
 """An asyncpg connection; the driver ships no types."""
 
 Taken = asyncpg.UniqueViolationError
-"""Somebody else took a name between our look and our write."""
+"""Another session took the name between our read and our write."""
 
 Locked = asyncpg.LockNotAvailableError
-"""Somebody else held what was waited for longer than was to be waited."""
+"""Another session held the lock for longer than we wait."""
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _HEARD_WITHIN = 1.0
-"""So many seconds a server has to hear that somebody stopped waiting for a statement; then its connection is cut."""
+"""How many seconds the server has to cancel a statement; then its connection is cut."""
 
 _CUT = (
     OSError,
@@ -71,7 +71,7 @@ create or replace function everytick.everytick_now() returns timestamptz
 
 
 def patiently(verb: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Let a verb that met another session try again three times before it says so.
+    """Let a verb that met contention try again three times before it raises.
 
     Our own locks are taken in one order, so a deadlock is not expected; other programs may lock
     our rows, and a server may be set to a stricter isolation or shorter timeouts than ours.
@@ -83,7 +83,7 @@ def patiently(verb: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any
             try:
                 return await verb(*arguments, **named)
             except Contended:
-                # Whoever met us waits another while than we do.
+                # A random wait: the other session waits another time.
                 await asyncio.sleep(pause * (0.5 + random.random()))
         return await verb(*arguments, **named)
 
@@ -92,7 +92,7 @@ def patiently(verb: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any
 
 @value
 class Address:
-    """Where the store is: the server's URL, the schema, and whether a transaction-pooling proxy stands before it."""
+    """The address of the store: the server's URL, the schema, and whether a transaction-pooling proxy is between."""
 
     url: str
     schema: str = "everytick"
@@ -105,7 +105,7 @@ class Address:
 
 
 def read_address(url: str, schema: str | None = None, pooling: bool | None = None) -> Address:
-    """Return the address; `?schema=…` and `?pooling=transaction` in the URL are ours and taken out of it."""
+    """Return the address. `?schema=…` and `?pooling=transaction` are removed from the URL."""
     parts = urlsplit(url)
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     named = given.pop("schema", None)
@@ -120,7 +120,7 @@ def read_address(url: str, schema: str | None = None, pooling: bool | None = Non
 
 
 class Door:
-    """Hands out connections; a server that does not answer is `StoreUnavailable` to whoever asked."""
+    """A pool of connections. If the server does not answer, the caller gets `StoreUnavailable`."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Door:
         self._pool: Any = None
 
     async def open(self) -> None:
-        """Connect; afterwards connections can be had."""
+        """Open the pool."""
         with self.answering():
             pool = await asyncpg.create_pool(
                 self.address.url,
@@ -163,7 +163,7 @@ class Door:
                 raise
 
     async def close(self) -> None:
-        """Give every connection back; twice is harmless."""
+        """Close every connection. A second call does nothing."""
         pool, self._pool = self._pool, None
         if pool is not None:
             try:
@@ -173,7 +173,7 @@ class Door:
                 pool.terminate()
 
     async def connect(self) -> Connection:
-        """Return a connection of one's own, to be closed by whoever asked."""
+        """Return a connection outside of the pool, which the caller closes."""
         with self.answering():
             return await asyncpg.connect(self.address.url, timeout=10, **self._options())
 
@@ -187,7 +187,7 @@ class Door:
                 await self.tell_time(db)
                 yield db
             except asyncio.CancelledError:
-                # Given back once and no more: what a second time would raise stood in the place of the cancellation.
+                # Release it once only: the error of a second release would replace the cancellation.
                 await self._broken_off(db)
                 raise
             except BaseException:
@@ -211,40 +211,40 @@ class Door:
                     raise
                 await begun.commit()
             except asyncio.CancelledError:
-                # Not rolled back by a word, for which the server would have to answer: it does that to whoever is gone.
+                # No rollback statement, which would wait for the server: it rolls back when the connection is closed.
                 self.drop(db)
                 raise
 
     async def _broken_off(self, db: Connection) -> None:
-        """Take a connection back on which somebody stopped waiting, and wait no longer for a server that may be why."""
+        """Release a connection whose caller stopped waiting, without waiting for a server that may be frozen."""
         with suppress(*Failure):
             await self._pooled().release(db, timeout=_HEARD_WITHIN)
 
     async def borrow(self) -> Connection:
-        """Return a connection that `give_back` must get again."""
+        """Return a connection that must be passed to `give_back` later."""
         with self.answering():
             db = await self._acquired()
             await self.tell_time(db)
             return db
 
     async def give_back(self, db: Connection) -> None:
-        """Take a borrowed connection back; one that was lost meanwhile is simply gone."""
+        """Release a borrowed connection. A lost one is dropped."""
         with self.answering():
             await self._pooled().release(db)
 
     def drop(self, db: Connection) -> None:
-        """Cut a borrowed connection whose state nobody knows; one that the server has cut already is gone."""
+        """Close a borrowed connection of unknown state. One that the server has closed is dropped."""
         with suppress(asyncpg.InterfaceError):
             db.terminate()
 
     async def forget_session(self, db: Connection) -> None:
-        """Undo what somebody else's statements may have set for the session; behind a proxy it is nobody's."""
+        """Reset session settings that a task may have changed. Behind a proxy there is no own session."""
         if not self.address.pooling:
             await db.reset()
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Name every way in which a server fails to answer; what is the fault of what was asked stays as it is."""
+        """Raise failures of the server as everytick's own errors. Errors of the statement itself stay as they are."""
         try:
             yield
         except Failure as error:
@@ -257,7 +257,7 @@ class Door:
 
     @contextmanager
     def lending(self, db: Connection) -> Iterator[None]:
-        """Name the loss of this connection `StoreUnavailable`; what else is said is for whoever wrote the statement."""
+        """Raise the loss of this connection as `StoreUnavailable`. Other errors go to the author of the statement."""
         try:
             yield
         except _CUT as error:
@@ -281,13 +281,13 @@ class Door:
                 await self.tell_time(db)
 
     async def keep_time(self) -> None:
-        """Tell the time on a connection of its own, for whoever is in a transaction that may be taken back."""
+        """Write the time on a separate connection, for a caller whose transaction may roll back."""
         if self._clock is not None:
             async with self.connection():
                 pass
 
     async def tell_time(self, db: Connection) -> None:
-        """Let the schema's own clock know what the given one shows; only a clock that is set back takes it back."""
+        """Set the schema's clock to the given one. It goes back only if the given clock was set back."""
         if self._clock is not None and self._told != (time := self._clock()):
             is_set_back = self._told is not None and time < self._told
             update = f"update everytick.clock set at = {'$1' if is_set_back else 'greatest(at, $1)'}"
@@ -295,7 +295,7 @@ class Door:
             self._told = time
 
     async def _acquired(self) -> Connection:
-        """Return a connection of the pool; after a server refused to write, a new one.
+        """Return a connection of the pool, or a new one after the server refused a write.
 
         Another server may have its name by now, and the old one would go on refusing.
         """
@@ -311,7 +311,7 @@ class Door:
         return self._pool
 
     def _options(self) -> dict[str, Any]:
-        # A proxy hands each transaction to another session: what was prepared in one is unknown in the next.
+        # A proxy gives each transaction another session: a statement prepared in one is unknown in the next.
         if self.address.pooling:
             return {"statement_cache_size": 0, **({"server_settings": self._settings} if self._settings else {})}
         return {"server_settings": {**SESSION, **self._settings}}

@@ -1,4 +1,4 @@
-"""What an error of the server means: it is away, another session is in the way, it is broken, or one item is wrong.
+"""What an error of the server means: it is away, there is contention, it is broken, or one item is wrong.
 
 Decided by the SQLSTATE and never by the text, which the server writes in its own language.
 """
@@ -37,17 +37,17 @@ _ADVICE = {
     "42501": "everytick makes a schema and tables: grant create on database {database} to this user, and let it own "
     "the schema if there is one",
 }
-"""What to do about the mistakes of a first connection."""
+"""Advice for errors of a first connection."""
 
 Failure = (*_LOST, asyncpg.PostgresError)
 """Everything that the driver raises about the server or the way to it."""
 
 
 def named(error: Exception, store: str) -> StoreUnavailable | None:
-    """Return what the error means for this store; None where it is the fault of what was asked."""
+    """Return the error's meaning for this store. None if the statement itself is wrong."""
     said = str(error) or type(error).__name__
     if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:
-        # A wrong address; a name server that is away says otherwise.
+        # A wrong address. If the name server is away, the error differs.
         return StoreBroken(store, said, "correct the host in the address")
     if isinstance(error, _LOST):
         return StoreUnavailable(store, said)

@@ -1,4 +1,4 @@
-"""The caller's own connection, for a request that becomes true with what the caller commits, or not at all."""
+"""The caller's own connection, for a request that is committed with the caller's transaction, or not at all."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ _UNKNOWN = (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError, asyncpg
 
 @asynccontextmanager
 async def lent(within: Any, door: Door) -> AsyncIterator[Connection]:
-    """Give the connection, behind a savepoint: what fails of ours leaves the caller's transaction as it was.
+    """Give the connection behind a savepoint: an error of ours leaves the caller's transaction as it was.
 
     Without an open transaction it is one of its own. Loss is named, whatever else is said
     of the statements is handed on.

@@ -1,4 +1,4 @@
-"""The file opened by apsw, whose SQLite is its own and newer than Python's, behind the face of the standard driver.
+"""Opens the file by apsw, which brings a newer SQLite than Python's, with the interface of the standard driver.
 
 Errors are those of `sqlite3`, so that nobody else needs to know which of the two it is. Rows
 are read at once: an error then has one place to come from.
@@ -36,7 +36,7 @@ def translated(error: apsw.Error) -> sqlite3.Error:
 
 
 class Rows:
-    """What a statement answered, and how many rows it changed."""
+    """The rows of a statement, and how many rows it changed."""
 
     __slots__ = ("_left", "description", "rowcount")
 
@@ -57,11 +57,11 @@ class Rows:
         return next(self._left, None)
 
     def close(self) -> None:
-        """Return: everything was read already."""
+        """Return: all rows were read already."""
 
 
 class ApswConnection(apsw.Connection):
-    """An apsw connection that answers and fails as the standard driver's would."""
+    """An apsw connection with the results and errors of the standard driver."""
 
     def execute(self, statements: str, bindings: Any = (), **_: Any) -> Any:
         """Carry out one statement and read all that it answers.
@@ -73,7 +73,7 @@ class ApswConnection(apsw.Connection):
         try:
             cursor = super().execute(statements, bindings)
             if type(bindings) is dict:
-                # There is none once all is read, and none is needed where there is no row.
+                # apsw has no description after the last row, and none is needed without rows.
                 with suppress(apsw.ExecutionCompleteError):
                     description = cursor.getdescription()
             rows = cursor.fetchall()
@@ -82,7 +82,7 @@ class ApswConnection(apsw.Connection):
         return Rows(rows, self.total_changes() - before, description)
 
     def executemany(self, statements: str, sequenceofbindings: Any, **_: Any) -> Any:
-        """Carry out one statement for each of the rows; `rowcount` is how many of ours it changed in all."""
+        """Carry out one statement for each of the rows. `rowcount` is how many rows it changed in all."""
         before = self.total_changes()
         try:
             super().executemany(statements, cast("Sequence[Any]", sequenceofbindings)).fetchall()
@@ -92,7 +92,7 @@ class ApswConnection(apsw.Connection):
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Return a connection to a file that exists; it waits for nobody, as the caller retries by itself."""
+    """Return a connection to an existing file. It does not wait for locks: the caller retries."""
     try:
         connection = ApswConnection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
     except apsw.Error as error:
@@ -101,7 +101,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def connect_to_look(address: str, patience: float) -> sqlite3.Connection:
-    """Return a connection to an address that says it is only for reading; it waits so many seconds for others."""
+    """Return a read-only connection. It waits up to this many seconds for locks."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
         connection = ApswConnection(address, flags=flags)

@@ -1,4 +1,4 @@
-"""The bell: a hint within this process that something changed; losing it is harmless."""
+"""The bell: a hint within this process that something changed. Nothing is lost if the hint is."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from threading import Lock
 from everytick.domain.values import value
 
 SOON = 60.0
-"""Who waits at most so many seconds expects something soon: then other processes are looked at more often."""
+"""A waiter with at most this many seconds expects a change soon: then the file is checked more often."""
 
 
 @value
@@ -18,7 +18,7 @@ class _Waiter:
 
 
 class Bell:
-    """Rings for everybody who waits, on whatever loop; if nobody does, for the next one who comes."""
+    """Rings for all waiters, on any event loop. If there are none, the next waiter returns at once."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -26,24 +26,24 @@ class Bell:
         self._waiters: list[_Waiter] = []
 
     def ring(self) -> None:
-        """Wake everybody who waits; may be called from any thread."""
+        """Wake all waiters. It may be called from any thread."""
         with self._lock:
             waiters, self._waiters = self._waiters, []
             self._rung = not waiters
         for waiter in waiters:
-            # A loop that has ended has nobody left to wake.
+            # The loop has ended, and its waiters with it.
             with contextlib.suppress(RuntimeError):
                 waiter.loop.call_soon_threadsafe(_wake, waiter.future)
 
     def poll_interval(self) -> float | None:
-        """Return how often to look for what other processes wrote; None while nobody waits."""
+        """Return the seconds between two checks for writes of other processes; None without waiters."""
         with self._lock:
             if not self._waiters:
                 return None
             return 0.02 if any(waiter.is_soon for waiter in self._waiters) else 0.25
 
     def enter(self, seconds: float) -> "asyncio.Future[bool] | None":
-        """Return what to wait for, or None if it has rung already."""
+        """Return the future to wait for, or None if the bell has rung already."""
         loop = asyncio.get_running_loop()
         with self._lock:
             if self._rung:

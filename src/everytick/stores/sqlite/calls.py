@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @value
 class Call(Generic[G]):
-    """Work for a thread, which hands it what it works on, and the future of whoever waits for it."""
+    """Work for a thread, which passes it its connection, and the future of the waiting caller."""
 
     work: Callable[[G], Any]
     loop: asyncio.AbstractEventLoop
@@ -23,7 +23,7 @@ class Call(Generic[G]):
 
 @value
 class CallResult:
-    """What one call came to."""
+    """The result of one call."""
 
     result: Any = None
     error: BaseException | None = None
@@ -31,13 +31,13 @@ class CallResult:
 
 
 def call(work: Callable[[G], Any]) -> Call[G]:
-    """Return a call whose answer comes to the running loop."""
+    """Return a call whose result goes to the running loop."""
     loop = asyncio.get_running_loop()
     return Call(work, loop, loop.create_future())
 
 
 async def in_own_thread(work: Callable[[], T], name: str) -> T:
-    """Return what the work returns, done by a thread for it alone: the loop's own may all be held up by others."""
+    """Run the work in a new thread and return its result: the threads of the loop's pool may all be busy."""
     asked: Call[None] = call(lambda _: work())
 
     def do() -> None:
@@ -58,7 +58,7 @@ def deliver(calls: Sequence[Call[Any]], answers: Sequence[CallResult]) -> None:
     for each, answer in zip(calls, answers, strict=True):
         by_loop.setdefault(each.loop, []).append((each.future, answer))
     for loop, pairs in by_loop.items():
-        # A loop that has ended has nobody left to tell.
+        # The loop has ended, and its waiter with it.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(_settle, pairs)
 

@@ -93,7 +93,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def refuse_in_use(path: Path) -> None:
-    """Return if this process may open the file: it was not in the middle of a transaction when it was forked."""
+    """Raise unless this process may open the file: it must not have been forked during a transaction."""
     if _forks.in_use and _identity(path) in _forks.in_use:
         reason = "this process was forked in the middle of a transaction, so that SQLite cannot open the file here"
         raise StoreBroken(str(path), reason, "fork outside of ctx.transaction()")

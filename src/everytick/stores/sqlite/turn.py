@@ -1,4 +1,4 @@
-"""Whose turn it is to write: those who wait stand in line before a lock file, so that none of them starves.
+"""A line of processes that wait to write: each locks a lock file in turn, so that none of them starves.
 
 SQLite itself lets whoever asks at the right moment write next. So only the first in line
 asks it, every fraction of a millisecond, and leaves the line once it may write: a process
@@ -26,15 +26,15 @@ except ImportError:  # a system without this kind of lock
 _log = logging.getLogger(__name__)
 
 IN_LINE = 1.0
-"""So many seconds a thread stands in line at most; a process that is in front for longer is not in a state to write."""
+"""Most seconds that a thread waits in line. A process that is first for longer is frozen or cannot write."""
 
 
 _Wait: TypeAlias = "tuple[int, Future[None], Event]"
-"""The file to lock, who waits for it, and what is set once the place of one who no longer waits has come and gone."""
+"""The file to lock, the waiting future, and the event that is set once an abandoned wait has ended."""
 
 
 class Turn:
-    """The line before one file; its threads share one place in it, and wait for each other first."""
+    """The line for one file. The threads of this process share one place in it, and wait for each other first."""
 
     def __init__(self, database: Path) -> None:
         self._path = Path(f"{database}-turn")
@@ -42,12 +42,12 @@ class Turn:
         self._file: int | None = None
         self._asked: SimpleQueue[_Wait | None] | None = None
         self._passed: Event | None = None
-        """Set once the process that froze in front has left; None if none did."""
+        """Set once the frozen process at the front has left; None if there is none."""
         self._is_unsupported = False
 
     @contextmanager
     def line(self) -> Iterator[None]:
-        """Stand in line until this is the first, and leave it at the end of the block."""
+        """Wait in line until this process is the first, and leave the line at the end of the block."""
         until = time.monotonic() + IN_LINE
         is_first_here = self._own.acquire(timeout=IN_LINE)
         is_first = is_first_here and not self._is_unsupported and self._stand(until)
@@ -99,7 +99,7 @@ class Turn:
             first.result(max(until - time.monotonic(), 0))
         except TimeoutError:
             if first.cancel():
-                # The thread still has the file, and closes it once it gets it; the next wait has another of both.
+                # The waiting thread closes its file once it gets the lock. The next wait has its own file and thread.
                 self._asked.put(None)
                 self._file = self._asked = None
                 self._passed = passed

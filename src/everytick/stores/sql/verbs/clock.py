@@ -1,4 +1,4 @@
-"""settle_clock: what was written while the store's clock was ahead goes on."""
+"""settle_clock: corrects times that were written while the store's clock was ahead."""
 
 from datetime import datetime
 

@@ -18,7 +18,7 @@ from everytick.stores.storing_rules import first_run, first_watermark, under_id
 
 
 def create_all(q: ColdQueries, jobs: Sequence[Job], now: datetime, by: str) -> Verb[dict[str, str]]:
-    """Make these jobs by a few statements; return their ids by name."""
+    """Create these jobs by a few statements. Return their ids by name."""
     if not jobs:
         return {}
     made = yield from _under_free_ids(q, jobs)
@@ -60,7 +60,7 @@ def _under_free_ids(q: ColdQueries, jobs: Sequence[Job]) -> Verb[list[Job]]:
 def version_arguments(
     job_key: int, job: Job, version: int, in_force_after: datetime | None, now: datetime, by: str
 ) -> dict[str, Any]:
-    """Return the row that keeps this version for ever."""
+    """Return the row of this version, which is never changed."""
     return {
         "job_key": job_key,
         "version": version,

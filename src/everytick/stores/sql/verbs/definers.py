@@ -1,4 +1,4 @@
-"""define, undefined and retire: which jobs starts define, and what becomes of jobs that were left out."""
+"""define, undefined and retire: which jobs the starting processes define, and how jobs that none defines retire."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ from everytick.stores.sql.verbs.holding import foretell
 
 
 def define(q: ColdQueries, names: Collection[str], left_out: Collection[str]) -> Verb[None]:
-    """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out."""
+    """Store the names that a starting process defines, once under their hash, and mark the jobs in `left_out`."""
     defined = sorted(names)
     now: datetime = yield Ask.NOW
     yield q.add_name_set(hash=hash_of(defined), names_json=json.dumps(defined), now=now)
@@ -26,7 +26,7 @@ def define(q: ColdQueries, names: Collection[str], left_out: Collection[str]) ->
 
 
 def undefined(q: ColdQueries) -> Verb[Undefined]:
-    """Return every job in service that is marked, by name, and every set of names if there is any."""
+    """Return every marked job in service, by name, and, if there is one, every stored set of names."""
     now: datetime = yield Ask.NOW
     found: Rows = yield q.undefined_jobs()
     sets: Rows = (yield q.name_sets()) if found else ()

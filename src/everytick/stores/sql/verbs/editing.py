@@ -1,4 +1,4 @@
-"""apply: what people and definitions do to jobs, all of it in one transaction or none.
+"""apply: changes of jobs, all in one transaction or none.
 
 The order of locks is that of every verb: rows of `job` first, where a rename writes, then where each job stands, by
 rising key. Texts of needs come before both, since two transactions may write one text at the same moment.
@@ -26,7 +26,7 @@ from everytick.stores.storing_rules import forgettable, has_room, name_taken, re
 
 
 def apply(q: ColdQueries, changes: Sequence[Edit], by: str) -> Verb[list[Stored]]:
-    """Do every change; return what came of each, in their order."""
+    """Make every change. Return the results in their order."""
     yield q.know_needs(texts=_needs(changes))
     known = yield from _hold_names(q, changes)
     now: datetime = yield Ask.NOW
@@ -41,7 +41,7 @@ def apply(q: ColdQueries, changes: Sequence[Edit], by: str) -> Verb[list[Stored]
 
 
 def _hold_names(q: ColdQueries, changes: Sequence[Edit]) -> Verb[dict[str, Row]]:
-    """Give jobs their new names, lock where each job stands, and return the jobs by the names they have then."""
+    """Rename jobs, lock their rows, and return the jobs by their new names."""
     renamed = {change.name: change.to for change in changes if isinstance(change, Rename)}
     for name, to in renamed.items():
         yield from _rename(q, name, to)
@@ -69,7 +69,7 @@ def _rename(q: ColdQueries, name: str, to: str) -> Verb[None]:
 
 
 def _make_room_for_names(q: ColdQueries, names: Sequence[str]) -> Verb[None]:
-    """Let a job that was removed long ago make room for a new one of its name; its history stays."""
+    """Rename a job that was removed long ago, so that a new job can have its name. Its history stays."""
     now: datetime = yield Ask.NOW
     for old in (yield q.forgotten_jobs(names=names, forgotten_at=now - REMEMBERED)):
         yield q.rename_job(job_key=old["job_key"], name=f"{old['name']} (removed {old['removed_at']})")
@@ -156,7 +156,7 @@ def _edit(q: ColdQueries, row: Row, job: Job, now: datetime, by: str) -> Verb[St
     version, made = newest + 1, under_id(job, row["job_id"])
     yield q.unpark(job_key=job_key)
     if len(readable) < len(waiting):
-        # Nothing can be decided by a version that cannot be read: the new one is in force for what is left.
+        # No plan can use an unreadable version: the new one applies to all unplanned instants.
         oldest = version
     yield Forget(job_key, version)
     yield q.add_version(**version_arguments(job_key, made, version, now, now, by))
@@ -169,7 +169,7 @@ def _edit(q: ColdQueries, row: Row, job: Job, now: datetime, by: str) -> Verb[St
 def _edit_rows(
     q: ColdQueries, job_key: int, job: Job, before: Job | None, version: int, oldest: int, now: datetime
 ) -> Verb[None]:
-    """Let the job's own row and its unclaimed occurrences follow the new version."""
+    """Update the job's row and its unclaimed occurrences to the new version."""
     settings = job.settings
     keep = settings.retention
     narrowed_at = now if before is not None and before.settings.recovery != settings.recovery else None
@@ -199,7 +199,7 @@ def _needs(changes: Sequence[Edit]) -> list[str]:
 
 
 def _moved(changes: Sequence[Edit], stored: Mapping[int, Stored]) -> list[str]:
-    """Return the jobs whose next run may be another now: a new job has its first one already, unless it is held."""
+    """Return the jobs whose next run may differ now. A new job has its first one already, unless it is paused."""
     found = {
         each.job_id: None
         for place, each in stored.items()

@@ -1,4 +1,4 @@
-"""request: one fact about a job or an occurrence is written, and wakes the job; only a plan decides.
+"""request: writes one fact about a job or an occurrence and wakes the job. Only a plan decides.
 
 A fact about a job locks where the job stands, so that it comes wholly before or after a plan's commit.
 """
@@ -25,7 +25,7 @@ from everytick.stores.storing_rules import as_stored
 
 
 def request(q: ColdQueries, subject: str, fact: Fact) -> Verb[Receipt]:
-    """Write one fact about a job, or about an occurrence, and let its job be looked at."""
+    """Write one fact about a job or an occurrence, and make its job due."""
     if isinstance(fact, facts.Cancel):
         return Receipt(subject, (yield from _cancel(q, subject, fact.reason)))
     if isinstance(fact, ASKS):
@@ -45,7 +45,7 @@ def _tell(q: ColdQueries, job_id: str, fact: Fact) -> Verb[Receipt]:
 
 
 def write_fact(q: ColdQueries, job_key: int, fact: Fact, now: datetime) -> Verb[bool]:
-    """Write the fact about a job that is held; return whether it changes anything."""
+    """Write the fact about a locked job. Return whether it changes anything."""
     match fact:
         case facts.Pause():
             yield from _pause(q, job_key, fact, now)
@@ -61,7 +61,7 @@ def write_fact(q: ColdQueries, job_key: int, fact: Fact, now: datetime) -> Verb[
 
 
 def _pause(q: ColdQueries, job_key: int, fact: facts.Pause, now: datetime) -> Verb[None]:
-    """Hold the schedule from now on; occurrences of the schedule that are not claimed wait."""
+    """Hold the schedule from now on. Unclaimed occurrences of the schedule are queued."""
     running: Rows = yield q.end_pause(job_key=job_key, now=now)
     yield q.add_pause(
         job_key=job_key,
@@ -90,7 +90,7 @@ def _adjust(q: ColdQueries, job_key: int, adjustment: Adjustment) -> Verb[None]:
 
 
 def _rewind(q: ColdQueries, job_key: int, now: datetime) -> Verb[bool]:
-    """Set a watermark that lies ahead back to now; return whether it lay ahead."""
+    """Set a watermark that lies ahead back to now. Return whether it lay ahead."""
     [decided] = yield q.decided_through(job_key=job_key, now=now)
     if decided["watermark"] <= now:
         return False
@@ -106,7 +106,7 @@ def _rewind(q: ColdQueries, job_key: int, now: datetime) -> Verb[bool]:
 
 @value
 class AskedUnder:
-    """What came of a request, and the definition it was asked under."""
+    """The result of a request, and the definition that it refers to."""
 
     receipt: Receipt
     job_key: int
@@ -114,7 +114,7 @@ class AskedUnder:
 
 
 def ask(q: ColdQueries, job_id: str, request: Request) -> Verb[AskedUnder]:
-    """Write a request, once per key, and let its job be looked at."""
+    """Write a request, once per key, and make its job due."""
     held = yield from held_job(q, job_id)
     job_key: int = held["job_key"]
     now: datetime = yield Ask.NOW
@@ -138,12 +138,12 @@ def taking_requests(job: Job) -> Job:
 
 
 def under_its_key(q: ColdQueries, job_key: int, job_id: str, asked: Request) -> Verb[tuple[Request, bool]]:
-    """Return the request as it counts under its key, and whether it was made before."""
+    """Return the request with its number among the uses of its key, and whether it exists already."""
     return under_key(job_id, asked, (yield from _key_use(q, job_key, job_id, asked)))
 
 
 def _key_use(q: ColdQueries, job_key: int, job_id: str, asked: Request) -> Verb[KeyUse | None]:
-    """Return what the key was last used for."""
+    """Return the newest use of the key."""
     key = {"job_key": job_key, "cause": asked.cause, "key": asked.key}
     for open_ in (yield q.open_request(**key)):
         return KeyUse(open_["nth"], None, True, rows.payload_or_none(open_["payload"]))
@@ -169,7 +169,7 @@ def use_key(q: ColdQueries, job_key: int, job_id: str, asked: Request) -> Verb[N
 
 
 def _cancel(q: ColdQueries, occurrence_id: str, reason: str) -> Verb[bool]:
-    """End an occurrence that no node has claimed, or ask its owner to stop; return whether it was still active."""
+    """End an occurrence that no node has claimed, or ask its owner to stop. Return whether it was active."""
     found: Rows = yield q.hold_occurrence(occurrence_id=occurrence_id)
     row = found[0] if found else (yield from _made_to_cancel(q, occurrence_id))
     if row["status"] in ENDED:
@@ -183,7 +183,7 @@ def _cancel(q: ColdQueries, occurrence_id: str, reason: str) -> Verb[bool]:
 
 
 def _made_to_cancel(q: ColdQueries, occurrence_id: str) -> Verb[Row]:
-    """Make the occurrence that is asked for and that no plan has made, or return the one that a plan has just made.
+    """Create the occurrence of an unplanned request, or return the one that a plan has just created.
 
     This happens under the lock of its job: the commit of a plan that answers the request comes before or after.
     """

@@ -1,4 +1,4 @@
-"""history, whole, existing and spans: what people ask of the past."""
+"""history, whole, existing and spans: queries about the past."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -84,7 +84,7 @@ def whole(q: ColdQueries, occurrence_id: str) -> Verb[Whole]:
 
 
 def _asked_for(q: ColdQueries, occurrence_id: str) -> Verb[Whole]:
-    """Return what is asked for and no plan has made yet."""
+    """Return the open request for this occurrence, as people see it."""
     for asked in (yield q.asked_for(occurrence_id=occurrence_id)):
         job = (yield from version_of(asked["job_key"], asked["version"])).job
         return as_asked(job, rows.request(asked))
@@ -92,20 +92,20 @@ def _asked_for(q: ColdQueries, occurrence_id: str) -> Verb[Whole]:
 
 
 def _tasks_in_order(row: Row, known: Iterable[str]) -> Verb[list[str]]:
-    """Return the names of the tasks in the order of their definition; by name if that cannot be read any more."""
+    """Return the names of the tasks in the order of their definition, sorted if that is unreadable."""
     found: Found = yield Versions(((row["job_key"], row["version"]),))
     names = [task.name for compiled in found.read.values() for task in compiled.job.tasks]
     return names + sorted(set(known).difference(names))
 
 
 def existing(q: ColdQueries, occurrence_ids: Collection[str]) -> Verb[frozenset[str]]:
-    """Return those of these ids that an occurrence has."""
+    """Return those of these ids that have an occurrence."""
     found: Rows = yield q.existing(occurrence_ids=occurrence_ids)
     return frozenset(row["occurrence_id"] for row in found)
 
 
 def spans(q: ColdQueries, job_id: str, after: datetime, through: datetime) -> Verb[list[Span]]:
-    """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+    """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
     key = yield from job_key(q, job_id)
     found: Rows = yield q.spans_of(job_key=key, begin_after=after, end_through=through)
     return [

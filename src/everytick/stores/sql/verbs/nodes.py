@@ -1,4 +1,4 @@
-"""beat, leave, nodes and orphans: which nodes live, what they hold, and what a silent one has left."""
+"""beat, leave, nodes and orphans: which nodes live, their claims, and the claims of silent ones."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def beat(q: ColdQueries, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None) -> Verb[Orders]:
-    """Note that the node lives and what it says of itself; return what it does not know about what it holds.
+    """Record the beat and the node's facts. Return the claims about which the store differs.
 
     With facts, nodes that are long gone are forgotten, and so are the sets of names that none of them defines.
     """
@@ -50,7 +50,7 @@ def _key(row: Row) -> ClaimKey:
 def orphans(
     q: ColdQueries, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey], token: int
 ) -> Verb[list[Claim]]:
-    """Take over what each silent node holds if its `beats` is still the number named, and each claim named.
+    """Take over the claims in `keys`, and those of each silent node whose `beats` still has the value named.
 
     What cannot be read here is left to a reaper that can decide about it. A wait for a retry lost nothing, since no
     attempt of it was running: it is only freed.
@@ -83,7 +83,7 @@ def leave(q: ColdQueries, node: str) -> Verb[None]:
 
 
 def nodes(q: ColdQueries) -> Verb[list[NodeRecord]]:
-    """Return the nodes that were heard of and every other owner of an occurrence, by id."""
+    """Return every node that has beaten and every other owner of an occurrence, by id."""
     overdue: dict[str, list[ClaimKey]] = {}
     for row in (yield q.overdue(now=(yield Ask.NOW))):
         overdue.setdefault(row["owner"], []).append(_key(row))

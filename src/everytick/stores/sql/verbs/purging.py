@@ -8,7 +8,7 @@ from everytick.stores.storing_rules import refuse_purge
 
 
 def purge(q: ColdQueries, job_id: str, limit: int) -> Verb[bool]:
-    """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
+    """Delete up to `limit` occurrences of a removed job, and the job with the last of them."""
     job = yield from held_job(q, job_id)
     yield from _refuse_held(q, job)
     handles = [row["handle"] for row in (yield q.purgeable(job_key=job["job_key"], limit=limit + 1))]
@@ -16,7 +16,7 @@ def purge(q: ColdQueries, job_id: str, limit: int) -> Verb[bool]:
         yield forget(handles=handles[:limit])
     if len(handles) > limit:
         return False
-    # A node may have claimed an occurrence between the two looks; that one is not gone.
+    # A node may have claimed an occurrence between the two reads: that one is not deleted.
     yield from _refuse_held(q, job)
     try:
         yield together(forget(job_key=job["job_key"]) for forget in q.belonging_to_a_job)

@@ -1,4 +1,4 @@
-"""record: what a node fired while it could not reach this store, written down afterwards."""
+"""record: the runs that a node fired while it could not reach this store."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ _WELL = (OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS)
 
 
 def record(q: ColdQueries, job_id: str, fired: Fired) -> Verb[list[int | None]]:
-    """Write down what was fired; a run whose occurrence is here already is left as that is."""
+    """Record the fired runs. A run whose occurrence exists here leaves it as it is."""
     key = yield from job_key(q, job_id)
     jobs: dict[int, Job] = {}
     for version in {run.creation.version for run in fired.runs}:
@@ -86,7 +86,7 @@ def _occurrence(key: int, job: Job, run: FiredRun) -> dict[str, Any]:
 
 
 def _record(q: ColdQueries, run: FiredRun, columns: Mapping[str, Any], now: datetime) -> Verb[tuple[int | None, bool]]:
-    """Return the handle of what is here of the run, None where that is another's, and whether it is new here."""
+    """Return the handle of the run's occurrence, None if it belongs to another, and whether it is new here."""
     is_early = run.ended_at is None and run.owner is None and run.creation.ready_at > now
     made: Rows = yield q.record_occurrence(**columns, now=now, is_early=is_early)
     if not made:
@@ -117,7 +117,7 @@ def _record(q: ColdQueries, run: FiredRun, columns: Mapping[str, Any], now: date
 def _note_ends(
     q: ColdQueries, key: int, fired: Fired, handles: list[int | None], new: list[FiredRun], watermark: datetime
 ) -> Verb[None]:
-    """Let the job be decided as far as it was without this store, and know its last ends; older snapshots are stale."""
+    """Move the job's watermark to that of the node, and set its last ends. Older snapshots become stale."""
     ended = [run for _, _, run in fired.ends(handles)]
     last = ended[-1] if ended else None
     failures = [run.failure for run in ended if run.failure is not None]
@@ -128,7 +128,7 @@ def _note_ends(
         end_started_at=None if last is None else last.started_at,
         end_at=None if last is None else last.ended_at,
         end_occurrence_id=None if last is None else last.creation.id,
-        # What was told before was counted then.
+        # A run that was recorded before was counted then.
         runs=sum(1 for run in new if run.ended_at is not None and run.started_at is not None),
         error=failures[-1] if failures else None,
         failed_at=failed_at(row for run in new for row in run.rows),

@@ -1,4 +1,4 @@
-"""note, reports and reported: what people see of attempts, and which ends are still to be told."""
+"""note, reports and reported: rows of running attempts, and ends whose report is due."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ def note(q: ColdQueries, notes: Sequence[tuple[Claim, Note]]) -> Verb[list[Commi
 
 
 def _key(claim: Claim, told: Note) -> tuple[int, int, str, int]:
-    """Return which attempt of which claim a note is about; a token belongs to one claim, and so to one fence."""
+    """Return the attempt and claim of a note. A token belongs to one claim, and so to one fence."""
     return claim.handle, claim.key.token, told.task, told.number
 
 
