@@ -10,7 +10,6 @@ from everytick.app.handle import Handle
 from everytick.app.lookups import moment_of
 from everytick.app.store_access import StoreAccess
 from everytick.domain.config import UNSET, Unset
-from everytick.domain.ids import job_id
 from everytick.domain.names import checked_name
 from everytick.domain.values import value
 from everytick.errors import Conflict, InvalidInstant, NotFound
@@ -92,6 +91,9 @@ class Requests(StoreAccess):
 
     def _refuse_unknown_keys(self, name: str, payload: object) -> None:
         """Refuse a misspelt key of a payload, if every task of the job is a function that is known here."""
+        # Loads the system's crypto library, which importing everytick need not wait for.
+        from everytick.domain.ids import job_id
+
         definition = self._definitions.get(job_id(name))
         if definition is None or not payload or len(definition.functions) < len(definition.job.tasks):
             return
