@@ -32,7 +32,7 @@ class Alarms:
         self._timer_at = 0.0
 
     def after(self, seconds: float, inbox: Inbox, event: AnyEvent) -> Alarm:
-        """Put the event into the inbox so many seconds from now."""
+        """Put the event into the inbox this many seconds from now."""
         alarm, at = Alarm(inbox, event), self._monotonic() + max(0.0, seconds)
         heapq.heappush(self._heap, (at, next(self._numbers), alarm))
         self._wind()
@@ -72,7 +72,7 @@ class Alarms:
 
     def _ring(self) -> None:
         self._timer = None
-        # A timer may come a moment early: what is not due yet waits for the next one.
+        # A timer may come a moment early: an alarm that is not due waits for the next one.
         now = self._monotonic()
         while self._heap and self._heap[0][0] <= now:
             _, _, alarm = heapq.heappop(self._heap)

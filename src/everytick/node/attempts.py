@@ -78,11 +78,11 @@ class Attempts:
             attempt.worker.cancel()
         if attempt.alarm is not None:
             self._alarms.turn_off(attempt.alarm)
-        # A second more: the body itself may need the whole grace period to end what it began.
+        # A second more: the body itself may need the whole grace period to end its thread or process.
         attempt.alarm = self._alarms.after(grace.total_seconds() + 1.0, self._inbox, GraceOver(attempt))
 
     def abandon(self, attempt: OpenAttempt) -> None:
-        """Wait no longer for an attempt that does not stop: what it still does is not looked at."""
+        """Wait no longer for an attempt that does not stop: its outcome is ignored."""
         attempt.is_abandoned = True
         attempt.context.abandon()
         _log.error(
@@ -94,11 +94,11 @@ class Attempts:
 
     @property
     def stuck(self) -> int:
-        """How many workers have not ended; once closed, those that are held by what they carry out."""
+        """How many workers have not ended. After `close`, these are the ones whose attempt does not end."""
         return sum(not task.done() for task in self._tasks)
 
     def close(self) -> None:
-        """Tell every worker to end, whatever it does."""
+        """Tell every worker to end, also a busy one."""
         self._is_closed = True
         for task in list(self._tasks):
             task.cancel()

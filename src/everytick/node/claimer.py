@@ -1,4 +1,4 @@
-"""The claimer: asks the store for what is ready, as much as there is room for, and no more often than it helps."""
+"""The claimer: claims ready occurrences, as many as there is room for, and no more often than it helps."""
 
 import asyncio
 import logging
@@ -57,9 +57,9 @@ class Claimer:
         self._wake.set()
 
     def slot_is_free(self) -> None:
-        """Look again if the last look left something behind, and what was claimed ahead runs low."""
+        """Claim again if the last claim left occurrences in the store, and few of the claimed ones wait."""
         slots = self._slots
-        # A call under way looks again by itself once it was answered, and who was woken need not be woken again.
+        # A claim under way repeats itself once it is answered, and a claimer that was woken need not be woken again.
         if not self._is_more or slots.reserved or len(slots.backlog) >= slots.low or self._wake.is_set():
             return
         if self._room():
@@ -81,12 +81,12 @@ class Claimer:
         self._wake.set()
 
     def rest(self, is_resting: bool) -> None:
-        """Claim nothing until told to go on; what was claimed is carried out."""
+        """Claim nothing until told to go on. Claimed occurrences are carried out."""
         self._is_resting = is_resting
         self.wake()
 
     async def run(self) -> None:
-        """Claim what is ready whenever there is room and a reason to look."""
+        """Claim whenever there is room and something may be ready."""
         backoff = Backoff()
         while not self._is_over:
             await self._wake.wait()

@@ -11,11 +11,11 @@ BOUND = timedelta(seconds=1)
 """A clock further off than this is worth a word: nothing depends on it, but logs and tasks read it."""
 
 _STEP = timedelta(seconds=1)
-"""Less than this is no step of the store's clock: two clocks that nobody sets drift apart by milliseconds."""
+"""A smaller difference is no step of the store's clock: two clocks drift apart by milliseconds."""
 
 
 class NodeClock:
-    """The time the store told, plus what has passed since; it follows a store whose clock is set, in either direction.
+    """The store's last answer plus the time since. It follows a store whose clock is set, in either direction.
 
     The store read its clock between the question and the arrival of the answer. That bounds
     what it showed when this process's monotonic clock showed zero: `_least` and `_most`. Times

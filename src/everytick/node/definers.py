@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("everytick.node")
 
 _AT_ONCE = 250
-"""Most jobs that are removed in one transaction: a node that plans them meanwhile waits for it."""
+"""Most jobs that are removed in one transaction: a node that plans them at the same time waits for it."""
 
 _NAMES_SHOWN = 5
 

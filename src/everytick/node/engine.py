@@ -53,7 +53,7 @@ _log = logging.getLogger("everytick.executor")
 
 
 class Engine:
-    """Plans what is due in one store, and runs what it claims there in its slots.
+    """Plans due jobs of one store, and runs the occurrences that it claims there in its slots.
 
     `plans` is where the planner asks and writes: the store, or a gate before it.
     """
@@ -99,7 +99,7 @@ class Engine:
         loops.begin("bell", self.waking.run)
 
     def stop(self, *, drain: bool = False, grace: timedelta | None = None) -> None:
-        """Claim nothing more; give back what has not begun, and tell the rest to stop unless it may finish.
+        """Claim nothing more. Give back claims that have not begun, and tell the others to stop unless they may finish.
 
         `grace` takes the place of the setting from now on.
         """
@@ -108,14 +108,14 @@ class Engine:
         self.inbox.put(StopAsked(Stopping(drain)))
 
     async def close(self) -> None:
-        """End what is left of this engine; what did not end is left to another node's reaper."""
+        """End the rest of this engine. Another node's reaper takes over occurrences that did not end."""
         self._attempts.close()
         await self._attempts.closed()
         for occurrence in self._owned:
             occurrence.is_gone = True
         await self._timeouts.close()
 
-    # ---------------------------------------------------------------------------------------------- what others may ask
+    # ---------------------------------------------------------------------------------------------- for other parts
 
     @property
     def running(self) -> Counter[str]:
@@ -145,7 +145,7 @@ class Engine:
             self.claimer.wake()
 
     def _planned(self, planned: Planned) -> None:
-        """Begin what came along, let the claimer and the reporter look for the rest, and tell of what was written."""
+        """Begin the claims that came with the answers, wake the claimer and the reporter, and tell of the plans."""
         if planned.done.claims:
             # Before the claimer is woken: a body begins before the next question to the store is sent.
             self._arrived(Arrived(planned.done.claims, planned.asked_at))
@@ -170,7 +170,7 @@ class Engine:
         self._timeouts.round()
 
     def _ordered(self, ordered: OrdersCame) -> None:
-        """Do what the store said to a beat: cancel, let go, take what was not known to be held."""
+        """Carry out the store's orders: cancel claims, drop lost ones, and adopt unknown ones."""
         self._lives.obey(ordered.orders)
         self.claimer.adopt(ordered.orders.adopt)
         self._lives.fill(self._tools.clock.now())
@@ -187,7 +187,7 @@ class Engine:
             self.claimer.slot_is_free()
 
     def _failed(self, event: EngineEvent) -> None:
-        """Give up the occurrence that the event was about: it would stand still for ever."""
+        """Give up the occurrence of the event: without that it would hang."""
         attempt = getattr(event, "attempt", None)
         occurrence = getattr(event, "occurrence", None) if attempt is None else attempt.occurrence
         if occurrence is not None and not occurrence.is_gone:

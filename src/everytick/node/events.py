@@ -1,4 +1,4 @@
-"""What was committed, told once, after the commit: to the log, to hooks, meters and streams of this process.
+"""Events: told once, after the commit, to the log, hooks, meters and streams of this process.
 
 An event is a hint for people and meters; nothing is decided by it. Successes make events only
 where a listener or the log takes them; failures always do.
@@ -90,7 +90,7 @@ def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
     for wait in step.waits:
         yield about(Happening.RETRY_PLANNED, task=wait.task, attempt=wait.number, text=f"at {wait.until}")
     if step.resume_at is not None:
-        # Parked: whoever claims it at that time goes on, so the step itself waits for nothing.
+        # Parked: the node that claims it at that time goes on, so the step itself waits for nothing.
         for task, run in zip(seen.rules.tasks, step.after.runs, strict=True):
             if run.resume_at is not None:
                 planned = partial(about, Happening.RETRY_PLANNED, task=task.name, attempt=run.attempts + 1)
@@ -154,7 +154,7 @@ class Listeners:
         return bool(self._listeners) or logger.isEnabledFor(logging.INFO)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Tell the listener of everything from now on; call what is returned to stop."""
+        """Tell the listener of every event from now on. Call the returned function to stop."""
         self._listeners = [*self._listeners, listener]
 
         def stop() -> None:
@@ -173,7 +173,7 @@ class Listeners:
 
 
 def tell_of_plans(planned: "Planned", listeners: Listeners) -> None:
-    """Tell of every plan what was written, or why it was not."""
+    """Tell for every plan what it wrote, or why it was not written."""
     is_wanted = listeners.wanted or _planner_log.isEnabledFor(logging.DEBUG)
     for snapshot, plan, answer in zip(planned.snapshots, planned.plans, planned.done.answers, strict=True):
         if answer is not Commit.COMMITTED:

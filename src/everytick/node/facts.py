@@ -48,7 +48,7 @@ class Facts:
         return self._told is not None and self._told.defines != self._defined.hashes
 
     async def tell(self) -> None:
-        """Tell the store what it does not know yet."""
+        """Tell the store the facts that have changed."""
         known = self._told or facts_of_this_node(self._settings, self._application, self._clock.now())
         facts = replace(
             known,

@@ -30,13 +30,13 @@ _MOST_JOBS = 20_000
 """More plans than this would take most of a second, and hundreds of megabytes."""
 
 _IN_A_ROW = 100
-"""After so many plans the loop turns: an attempt that ends meanwhile waits for a millisecond at most."""
+"""After this many plans other coroutines run: an attempt that ends waits for a millisecond at most."""
 
 _HOLDS_FOR = timedelta(seconds=1)
 """How long after its instant a plan may be written: later, `plan` may have to call the instant late."""
 
 Made: TypeAlias = tuple[Batch, Sequence[Plan]]
-"""Jobs that were read ahead, and what was decided about each."""
+"""Jobs that were read ahead, and their plans."""
 
 
 class Calm:
@@ -86,7 +86,7 @@ class Foresight:
         return bool(self._plans)
 
     def come(self, now: datetime, size: int) -> Iterator[Made]:
-        """Give what was decided about an instant that has come, in parts of this size, and forget it.
+        """Give the plans of an instant that has come, in parts of this size, and drop them.
 
         The last part says that there is no more only if every job of the instant was decided. Of an instant that came
         a while ago nothing is given: what was on time then may be late now.

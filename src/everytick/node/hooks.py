@@ -87,7 +87,7 @@ def _answer(future: "Future[Any]", call: Callable[[], Any]) -> None:
 
 
 async def call_hook(hook: Hook, argument: object, threads: HookThreads, seconds: float) -> BaseException | None:
-    """Call the hook and return what it raised, or TimeoutError if it did not end in so many seconds.
+    """Call the hook and return its exception, or TimeoutError if it did not end in this many seconds.
 
     The node goes on although the hook raises, `sys.exit` included. A hook that does not end is
     told to stop where that is possible, and left behind.

@@ -202,7 +202,7 @@ AnyEvent: TypeAlias = EngineEvent | NodeEvent
 # ------------------------------------------------------------------------------------------------------------ the inbox
 
 Handlers: TypeAlias = Mapping[type[Any], Callable[[Any], None]]
-"""What is done about each kind of event."""
+"""The handler of each kind of event."""
 
 
 def _do_nothing(*_: object) -> None:

@@ -12,7 +12,7 @@ _AT_ONCE = 1_000
 
 
 class Janitor:
-    """Cleans up; never touches what is not over. `lives` says whether a node beats, as this one has seen it."""
+    """Prunes ended occurrences and retires jobs. `lives` says whether a node beats, as this node has seen it."""
 
     def __init__(
         self, store: AnyStore, node: str, clock: NodeClock, logs: Logs, lives: Callable[[NodeRecord], bool]

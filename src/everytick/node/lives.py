@@ -1,4 +1,4 @@
-"""Lives: takes in claims, begins each when there is a slot for it, and does what follows from each of its events.
+"""Lives: takes in claims, begins each when there is a slot for it, and carries out the steps of its events.
 
 A claim that cannot run here is given back. So is one that was asked for longer ago than
 `node_timeout`: this process stood still, and another node may have taken it over. So is one that has
@@ -116,7 +116,7 @@ class Lives:
             self._slots.backlog.append(occurrence)
 
     def _makes_way(self, known: OwnedOccurrence, claim: Claim) -> bool:
-        """Let go of an older claim of the same handle, and tell whether the new one is to be taken.
+        """Drop an older claim of the same handle. Return whether to take the new one.
 
         The fence says which is newer. Of two with the same fence and other tokens, the store was restored from an
         older copy and has given the handle to another occurrence.
@@ -127,7 +127,7 @@ class Lives:
         return True
 
     def fill(self, now: datetime) -> None:
-        """Begin what waits while there are slots; an occurrence that was taken from this node meanwhile needs none.
+        """Begin waiting occurrences while there are slots. One that was taken from this node since needs none.
 
         A node that was silent for too long begins nothing: others may have what it holds. The
         next beat tells what is still its own.
@@ -150,7 +150,7 @@ class Lives:
                 self.give_up(occurrence)
 
     def _give_back_stale(self, occurrence: OwnedOccurrence, reading: float) -> None:
-        """Give back a claim that was asked for so long ago that another node may have taken it over."""
+        """Give back a claim that is so old that another node may have taken it over."""
         text = (
             "occurrence %s was asked for %.0f seconds ago and has not begun here: it is given back, since another node "
             "may have taken it over"
@@ -166,7 +166,7 @@ class Lives:
             self._alarms.after(max(left, WAIT_SECONDS / 5), self._inbox, BacklogDue())
 
     def give_back_overdue(self) -> bool:
-        """Give back what has waited for a slot for too long; return whether there was any."""
+        """Give back claims that have waited for a slot for too long. Return whether there were any."""
         self._is_timed = False
         self.fill(self._clock.now())
         has_given_back = False
@@ -200,7 +200,7 @@ class Lives:
         self.feed(greeted.occurrence, _CLAIMED)
 
     def feed(self, occurrence: OwnedOccurrence, event: Event, now: datetime | None = None) -> None:
-        """Let the event have its effect: decide, start what may start, write what must be written."""
+        """Handle the event: decide, start tasks, and write the step."""
         now = now or self._clock.now()
         step = occurrence.feed(event, self._clock, now)
         if step is None:
@@ -255,7 +255,7 @@ class Lives:
             self._wind(occurrence, min(left, _LOOK_AGAIN_SECONDS), reminded)
             return
         if occurrence.deferred is not None and isinstance(event, DeadlinePassed):
-            # The event waits for the end of a task's transaction, which must not go on for ever.
+            # The event waits for the end of a task's transaction, which must end in time.
             self._halt_all(occurrence, Halt.TIMEOUT, EXECUTION_TIMEOUT)
         self.feed(occurrence, event)
 
@@ -283,7 +283,7 @@ class Lives:
         self._attempts.put(prepared.attempt)
 
     def attempt_over(self, over: AttemptOver) -> None:
-        """Decide what follows from the end of an attempt."""
+        """Decide the step that follows from the end of an attempt."""
         attempt = over.attempt
         occurrence = attempt.occurrence
         if occurrence.open.get(attempt.place) is attempt:
@@ -347,7 +347,7 @@ class Lives:
             self.lose(occurrence)
 
     def _has_committed(self, occurrence: OwnedOccurrence, step: Step, is_told: bool) -> None:
-        """Go on from a step that the store has: start what it starts, tell of an end. A failure is always told."""
+        """Go on from a committed step: start its tasks, tell of an end. A failure is always told."""
         for start in step.starts:
             self._start(occurrence, start)
         if is_told or has_failure(step):
@@ -386,7 +386,7 @@ class Lives:
         self._tools.inbox.put(Unwritable(key, occurrence.claim.header.id))
 
     def _linger_no_more(self, occurrence: OwnedOccurrence) -> None:
-        """Begin what was claimed anew while a body of the older claim had not ended (S2-007)."""
+        """Begin an occurrence that was claimed again while a body of the older claim ran (S2-007)."""
         behind = self._owned.linger_no_more(occurrence)
         if behind is not None:
             self._slots.backlog.append(behind)
@@ -406,10 +406,10 @@ class Lives:
             self._park(occurrence)
 
     def _lose_by_order(self, key: ClaimKey) -> None:
-        """Let go of an occurrence that the store no longer counts as this node's."""
+        """Drop an occurrence that the store no longer counts as this node's."""
         self._owned.forget(key)
         occurrence = self._owned.find(key)
-        # What is being written may be why the store no longer counts it as held: its commit will tell.
+        # A step that is being written may be the reason: its commit will tell.
         if occurrence is not None and not occurrence.steps and occurrence.deferred is None:
             self.lose(occurrence)
 
@@ -430,7 +430,7 @@ class Lives:
             self.feed(occurrence, Stopping(drain=True))
 
     def stop(self, stopping: Stopping) -> None:
-        """Give back what has not begun, and every claim that still comes; tell what has begun that its node stops."""
+        """Give back claims that have not begun, also those that still come. Tell begun ones that the node stops."""
         self._is_over = True
         for occurrence in [*self._slots.take_backlog(), *self._owned.take_waiting()]:
             self.feed(occurrence, _RELEASED)

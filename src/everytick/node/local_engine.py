@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 class LocalEngine:
-    """The engine that runs while the store is away, with what it needs around it."""
+    """The engine that runs while the store is away, and its parts."""
 
     def __init__(self, home: AnyStore, tools: Tools, scope: Scope) -> None:
         self._settings, self._node, self._node_inbox = tools.settings, scope.current.node, tools.inbox
@@ -95,7 +95,7 @@ class LocalEngine:
         self._engine.inbox.put(LookWanted())
 
     async def _beat(self) -> int:
-        """Hear from the local store what is no longer this node's, and let it forget what has ended at home."""
+        """Beat to the local store: drop claims that are lost, and let it delete occurrences that have ended at home."""
         self.obey(await self.store.beat(self._node, self._owned.named()))
         self._health.has_beaten()
         return 0
@@ -124,7 +124,7 @@ class PromptHome:
         return await self._answer(self._store.commit_steps(steps))
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
-        """Show people what is running."""
+        """Write the rows of running attempts, for people."""
         return await self._answer(self._store.note(notes))
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:

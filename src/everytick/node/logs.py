@@ -17,7 +17,7 @@ _log = logging.getLogger("everytick.logs")
 _tasks = logging.getLogger("everytick.task")
 
 LIMIT = 10 * 1024 * 1024
-"""So many bytes of an attempt's output are kept; the rest is dropped, and the file says so."""
+"""Most bytes of an attempt's output that are kept. The rest is dropped, and the file says so."""
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _CUT = b"\n[everytick: more output was dropped, the limit is reached]\n"
@@ -109,7 +109,7 @@ class Logs:
         """Remove the folders of days that lie before the moment's, in a thread: each may hold very many files."""
         if self._folder is None or not self._folder.is_dir() or self._sweeper.is_alive():
             return
-        # Folders of a day sort as the days do; what only looks like one is nobody's, or ours of long ago.
+        # Names of days sort as the days do.
         first = f"{moment:%Y-%m-%d}"
         old = [day for day in self._folder.iterdir() if _DAY.fullmatch(day.name) and day.name < first]
         if old:
@@ -138,7 +138,7 @@ class Logs:
 
 
 KEPT = timedelta(days=90)
-"""Output is kept so long, as the longest retention of an outcome."""
+"""How long output is kept: as long as the longest default retention."""
 
 
 def _remove(folders: list[Path]) -> None:

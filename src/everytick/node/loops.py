@@ -1,4 +1,4 @@
-"""Loops: what a node does for ever, each in a task of its own that nothing ends but a stop."""
+"""Loops: the endless work of a node, each in its own asyncio task that only a stop ends."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ class Loops:
         self._tasks[name] = loop.create_task(self._go_on(name, work), name=f"everytick-{name}")
 
     def begin_every(self, seconds: float, name: str, round_: Callable[[], Awaitable[int]]) -> None:
-        """Do a round every so many seconds; at once after one that was full."""
+        """Do a round every this many seconds; at once after a full one."""
 
         async def forever() -> None:
             while True:

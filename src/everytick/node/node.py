@@ -56,7 +56,7 @@ _OUTAGE_SECONDS = 1.0
 """How often the node looks whether the store is away for too long; `poll` says how long that is."""
 
 _UNKNOWN_SECONDS = 60.0
-"""How often the node tries again to run jobs that it could not: what they call may have been installed."""
+"""How often the node tries again to run jobs that it could not: their functions may have been installed."""
 
 
 def node_name() -> str:
@@ -133,7 +133,7 @@ class Node:
     # ---------------------------------------------------------------------------------------------------- start, stop
 
     async def start(self) -> None:
-        """Beat, look once at what is due, and go on for ever in the background."""
+        """Beat, plan once, and go on in the background until stopped."""
         asked_at = self.clock.monotonic()
         now = await self._store.now()
         self.clock.learn(now, asked_at)
@@ -210,7 +210,7 @@ class Node:
             raise RecoveryFailed(RECOVERY_FAILED.format(cause=error)) from error
 
     async def stop(self, mode: StopMode = "cancel", grace: timedelta | None = None) -> None:
-        """Stop in order: planning, claiming, what runs, what is written, and the heartbeat last.
+        """Stop in order: planning, claiming, attempts, writes, and the heartbeat last.
 
         `cancel` tells running attempts to stop and waits the grace period; `drain` waits for
         them first. `grace` takes the place of the setting for this stop.
@@ -222,7 +222,7 @@ class Node:
             await self._outage.stop(mode, grace)
             await self._wind_down.run(mode, grace)
         finally:
-            # Also after an error: a node that beats on would keep what it held from all others.
+            # Also after an error: a node that beats on would keep its claims from all others.
             self._alarms.stop()
             await self._beat.stop()
             await self._leave()
@@ -257,7 +257,7 @@ class Node:
     # --------------------------------------------------------------------------------------------- what happens to it
 
     def _ordered(self, ordered: OrdersCame) -> None:
-        """Pass the orders of the store on to the engine that runs what they are about."""
+        """Pass the orders of the store on to the engine that runs their occurrences."""
         orders, local = self._outage.split(ordered.orders)
         self.engine.inbox.put(OrdersCame(orders))
         self._outage.obey(local)
@@ -280,7 +280,7 @@ class Node:
         self._beat.nudge()
 
     def _unwritable(self, unwritable: Unwritable) -> None:
-        """Let the reaper settle an occurrence about which this node cannot write: it would stand still for ever."""
+        """Let the reaper settle an occurrence whose steps this node cannot write: without that it would hang."""
         if self.health.gone is None:
             self.reaper.settle_soon(unwritable)
 

@@ -61,7 +61,7 @@ class Notifier:
             return
         end = notice.occurrence
         reason = f"job '{job.name}': occurrence {end.id} {end.status}"
-        # Without a call's number: whatever became of the notice, the same key never asks for a second one.
+        # Without a call's number: the same key never asks for a second notice, also after a failure of the first.
         fact = Trigger(end.id, event_of(job, notice), reason=reason, by=OWNER)
         try:
             asked = await self._jobs.request(await self._stored(sender), fact)

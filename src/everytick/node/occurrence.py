@@ -87,7 +87,7 @@ class OwnedOccurrence:
         return self.life
 
     def feed(self, event: Event, clock: NodeClock, now: datetime) -> Step | None:
-        """Decide what follows from the event, and remember it. Return None if nothing follows, or not yet."""
+        """Decide the step that follows from the event, and keep it. None if nothing follows, or not yet."""
         if self.is_gone:
             return None
         if self.deferred is not None:
@@ -129,7 +129,7 @@ class CanBeTakenBack(Protocol):
     is_committing: bool
 
     async def take_back(self) -> None:
-        """End it: what was not committed is rolled back."""
+        """End it: uncommitted rows are rolled back."""
         ...
 
 
@@ -265,7 +265,7 @@ class OwnedKeys:
 
     def named(self) -> set[ClaimKey]:
         """Return the keys that the beat names; may be called from another thread."""
-        # Of copies: the engine goes on writing meanwhile.
+        # Iterate over copies: the engine changes the originals in its own thread.
         named = {occurrence.claim.key for occurrence in list(self._occurrences.values())}
         named.update(list(self._unwritable), list(self._handed_over.values()))
         return named
@@ -282,7 +282,7 @@ class OwnedKeys:
         return iter(list(self._occurrences.values()))
 
     def get(self, handle: int) -> OwnedOccurrence | None:
-        """Return the occurrence of this handle, whatever its fence."""
+        """Return the occurrence of this handle, with any fence."""
         return self._occurrences.get(handle)
 
     def find(self, key: ClaimKey) -> OwnedOccurrence | None:
@@ -350,7 +350,7 @@ class OwnedKeys:
         self._behind.clear()
         return waiting
 
-    # ------------------------------------------------------------------------------------- keys of what is not run here
+    # ------------------------------------------------------------------------------------- keys that were given up
 
     def give_up(self, key: ClaimKey) -> None:
         """Name the key until the store says that it is gone: else the beat would hand the occurrence over again."""

@@ -43,7 +43,7 @@ MOST_JOBS = 1_000
 """Of how many jobs the last state is kept: reading more every few seconds would load the store."""
 
 MOST_UNRECORDED = 10_000
-"""With so many occurrences that the store does not know, nothing more is fired until it is back: they are in memory."""
+"""Most unrecorded occurrences. Beyond that nothing is fired until the store is back: they are in memory."""
 
 _LIST_SECONDS = 60.0
 """How often the jobs to keep ready are looked up; who defines one waits no longer for an outage to be survived."""
@@ -53,7 +53,7 @@ _FIRST_LIST_SECONDS = 3.0
 
 
 class Outage:
-    """Watches for an outage, fires through it, and hands over what came of it."""
+    """Watches for an outage, fires jobs during it, and hands the runs over afterwards."""
 
     def __init__(self, store: AnyStore, tools: Tools, scope: Scope, owned: OwnedKeys) -> None:
         self._store, self._tools, self._scope, self._owned = store, tools, scope, owned
@@ -123,7 +123,7 @@ class Outage:
             self._local.hasten()
 
     async def stop(self, mode: StopMode, grace: timedelta) -> None:
-        """End what the local engine runs, and hand over what can be."""
+        """Stop the local engine, and hand over its runs if the store answers."""
         if self._local is None:
             return
         await self._local.stop(mode, grace)
@@ -189,7 +189,7 @@ class Outage:
     # ------------------------------------------------------------------------------------------------ when it is back
 
     async def settle(self) -> None:
-        """Hand over what was fired and the store does not know: a plan that was made before that would run it again."""
+        """Hand over fired runs that the store does not know: a plan before that would run them again."""
         if self.has_news:
             await self._record_all()
 
@@ -245,7 +245,7 @@ class Outage:
 
 
 class _Gate:
-    """A store that gives no plan to make before it knows what was fired while it was away."""
+    """A store that gives no due jobs before it has recorded the runs that were fired while it was away."""
 
     def __init__(self, outage: Outage, store: PlanStore) -> None:
         self._outage, self._store = outage, store
@@ -260,7 +260,7 @@ class _Gate:
 
     @asynccontextmanager
     async def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AsyncIterator[Batch]:
-        """Give what is due, after everything was handed over; an answer that waited through an outage is dropped."""
+        """Give due jobs after all runs were handed over. An answer that waited through an outage is dropped."""
         while True:
             await self._outage.settle()
             async with self._store.due(scope, limit, by) as batch:

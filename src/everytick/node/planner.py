@@ -51,7 +51,7 @@ class RoundResult:
 
 
 class Planner:
-    """Decides what is due, one batch at a time."""
+    """Plans due jobs, one batch at a time."""
 
     def __init__(self, store: PlanStore, tools: Tools, scope: Scope, claimer: Offers, inbox: Inbox) -> None:
         self._store, self._scope, self._claimer, self._inbox = store, scope, claimer, inbox
@@ -62,7 +62,7 @@ class Planner:
         self._is_idle.set()
 
     def wake(self) -> None:
-        """Plan what is due now."""
+        """Plan due jobs now."""
         self._look.set()
         if self.is_waiting:
             self._has_looked.clear()
@@ -72,7 +72,7 @@ class Planner:
         await self._has_looked.wait()
 
     async def stopped(self) -> None:
-        """Commit no further batch; return when those under way are answered: what they claimed along must arrive."""
+        """Commit no further batch. Return when those under way are answered: their claims must arrive."""
         self._is_over = True
         await self._is_idle.wait()
 
@@ -87,7 +87,7 @@ class Planner:
             try:
                 planned = await self.round()
             except BaseException:
-                # What is ready can be claimed though nothing can be planned.
+                # Ready occurrences can be claimed though nothing can be planned.
                 self._inbox.put(_nothing(Batch(self._clock.now(), (), 0), began))
                 raise
             finally:
@@ -111,7 +111,7 @@ class Planner:
         return sum(await _side_by_side(self._lane(now), self._lane(now)), planned)
 
     async def _lane(self, by: datetime) -> RoundResult:
-        """Plan batch after batch of what is due by this moment until one is empty."""
+        """Plan batch after batch of jobs that are due by this moment, until one is empty."""
         planned = RoundResult()
         while True:
             # Between two batches the engine begins what the first one made.
@@ -122,7 +122,7 @@ class Planner:
                 return planned
 
     async def _batch(self, by: datetime | None = None) -> Planned:
-        """Plan one batch of what is due now, or by this moment."""
+        """Plan one batch of jobs that are due now, or by this moment."""
         asked_at = self._clock.monotonic()
         async with self._store.due(self._scope.current, BATCH, by) as batch:
             if by is None:
@@ -135,7 +135,7 @@ class Planner:
             return await self._commit(batch, snapshots, plans)
 
     async def _foreseen(self) -> RoundResult:
-        """Write what was decided about this instant before it came; what changed since is planned with the rest."""
+        """Commit the plans that were made before this instant. Jobs that changed since are planned with the others."""
         planned = RoundResult()
         if self._is_over or not self.foresight.is_ready:
             return planned
@@ -148,7 +148,7 @@ class Planner:
         return planned
 
     async def _commit(self, batch: Batch, snapshots: Sequence[JobSnapshot], plans: Sequence[Plan]) -> Planned:
-        """Write the plans; with the last of a round the store may give what is first in line along."""
+        """Commit the plans. With the last batch of a round the store may return claims."""
         asked_at = self._clock.monotonic()
         with self._under_way(), self._claimer.offer(bool(plans) and not batch.more) as offer:
             done = await self._store.commit_plans(batch, plans, offer) if plans else Committed(())

@@ -39,7 +39,7 @@ class Reaper:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def round(self) -> int:
-        """Take over one batch of what silent nodes hold, of what is overdue and of what this node cannot write about.
+        """Take over one batch: claims of silent nodes, overdue claims, and claims whose steps this node cannot write.
 
         Return how many there were. An owner ends what runs out of time itself. One that lives but
         does not, for its loop is held up by a task, must not keep the occurrence for ever.
@@ -113,7 +113,7 @@ class Reaper:
         return len(claims)
 
     def _decided(self, claim: Claim, now: datetime) -> Step | None:
-        """Return what follows from the loss; None, told, where that cannot be decided."""
+        """Return the step that follows from the loss. None, with an event, if it cannot be decided."""
         try:
             return advance(claim.header, claim.life, Lost(SILENT_NODE.format(node=claim.occurrence.node)), now)
         except Exception:  # noqa: BLE001, a mistake of ours about one must not keep all others from being settled

@@ -74,7 +74,7 @@ class Reporter:
         self._look.set()
 
     async def run(self) -> None:
-        """Deliver for ever the reports that are due."""
+        """Deliver due reports until stopped."""
         while True:
             self._look.clear()
             await self._mark_told()
@@ -227,7 +227,7 @@ class Reporter:
         try:
             whole = await self._past.whole(ended.id)
         except NotFound:
-            # The job was purged meanwhile, with all its records.
+            # The job was purged since, with all its records.
             return ended.report()
         except StoreUnavailable:
             raise
@@ -237,7 +237,7 @@ class Reporter:
         return ended.report(attempt_reports(whole.attempts))
 
     async def _mark_told(self) -> None:
-        """Mark what was delivered while the store took no mark: the hook is not called again for it."""
+        """Mark reports that were delivered while the store was away: their hooks are not called again."""
         if self._unmarked:
             await self._mark(list(self._unmarked))
 

@@ -96,7 +96,7 @@ class Scope:
         """Return what the same node asks a store about that has other jobs."""
         return Scope(self.current.node, self._application, self._settings, self._catalogue, self._labels)
 
-    # ------------------------------------------------------------------------------------------------ what it meets
+    # ------------------------------------------------------------------------------------------------ met needs
 
     def hear(self, texts: tuple[str, ...]) -> bool:
         """Note all texts of needs that the store has; say whether the node meets more now."""
@@ -115,7 +115,7 @@ class Scope:
         """Whether the node meets what the job needs, and knows what its tasks do."""
         return is_met(job.needs, self._labels.has) and self._why_not(job) is None
 
-    # ------------------------------------------------------------------------------------------- what it cannot run
+    # ------------------------------------------------------------------------------------------- unknown jobs
 
     def runnable(self, batch: Iterable[JobSnapshot]) -> list[JobSnapshot]:
         """Return those of the jobs that this node may plan; the others are left to other nodes from now on."""

@@ -17,14 +17,14 @@ HEARTBEAT = timedelta(seconds=5)
 
 @value
 class TakeOvers:
-    """What may be taken over: from nodes, each with the beats it was seen at, and single claims."""
+    """The claims that may be taken over: of nodes, each with its beats as seen, and single ones."""
 
     silent: dict[str, int]
     overdue: tuple[ClaimKey, ...]
 
 
 class Silence:
-    """Remembers what it has seen of each node, and for how long that has not changed."""
+    """Remembers the beats of each node, and for how long they have not changed."""
 
     def __init__(self, node: str, settings: NodeSettings) -> None:
         self._node = node
@@ -38,7 +38,7 @@ class Silence:
     def look(
         self, nodes: Iterable[NodeRecord], now: datetime, reading: float, stepped: tuple[float, float] | None = None
     ) -> TakeOvers:
-        """Return what may be taken over, from the nodes as they are now and as they were seen before.
+        """Return the claims that may be taken over, from the nodes as they are now and as they were seen before.
 
         `now` is the store's time and `reading` what this process's monotonic clock shows;
         `stepped` says when the store's clock was last seen to step ahead, and by how many seconds.

@@ -165,7 +165,7 @@ class Slots:
             self.backlog.remove(occurrence)
 
     def take_backlog(self) -> list[OwnedOccurrence]:
-        """Empty the backlog and return what was in it."""
+        """Empty the backlog and return its claims."""
         waiting = list(self.backlog)
         self.backlog.clear()
         return waiting

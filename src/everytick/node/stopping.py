@@ -17,11 +17,11 @@ StopMode: TypeAlias = Literal["cancel", "drain"]
 """Whether running attempts are told to stop, or waited for."""
 
 LAST_WORDS_SECONDS = 3.0
-"""A stop waits so much longer than the bodies have to end, so that their ends are written."""
+"""How much longer than the grace period a stop waits, so that the ends of attempts are written."""
 
 
 class WindDown:
-    """Ends an engine: planning first, then claiming, then what runs, then what is written, and the hooks last."""
+    """Ends an engine: planning first, then claiming, attempts, writes, and the hooks last."""
 
     def __init__(self, loops: Loops, engine: Engine, reporter: Reporter, health: Health) -> None:
         self._loops, self._engine, self._reporter, self._health = loops, engine, reporter, health
@@ -36,7 +36,7 @@ class WindDown:
         """Return when every part has ended, or has had its grace period."""
         self._engine.stop(drain=mode == "drain", grace=grace)
         until = _deadline(grace)
-        # A claim under way has its effect in the store: what it brings is given back.
+        # A claim under way has its effect in the store: its occurrences are given back.
         await _in_time(until, self._loops.ended("claims"), "a claim was not answered in time")
         if mode == "drain":
             await self._engine.emptied()

@@ -67,7 +67,7 @@ class Timeouts:
             self._limit(attempt, timeout)
 
     def ended(self, attempt: OpenAttempt) -> None:
-        """Forget it and its alarm; what it said of itself is noted, even if it was over at once."""
+        """Drop the attempt and its alarm. Its output and progress are noted, also of a very short attempt."""
         # Kept until the next round, thousands that are over would fill the memory that the next ones could use.
         self._young.pop(attempt, None)
         if attempt.alarm is not None:
@@ -90,7 +90,7 @@ class Timeouts:
         self._alarms.after(_ROUND, self._inbox, TimeoutsDue())
 
     def _limit(self, attempt: OpenAttempt, timeout: timedelta) -> None:
-        """Wind the timeout of an attempt; it counts on the monotonic clock, whatever the store's clock shows."""
+        """Set the timeout of an attempt. It counts on the monotonic clock, not on the store's."""
         seconds = attempt.since + timeout.total_seconds() - self._clock.monotonic()
         attempt.alarm = self._alarms.after(seconds, self._inbox, TimeoutPassed(attempt))
 

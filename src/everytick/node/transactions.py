@@ -67,12 +67,12 @@ class LentTransaction:
         await self._end()
 
     def may_commit(self) -> bool:
-        """Whether it is still the task's; from here on nobody takes it back, for the commit decides."""
+        """Whether the task still has the transaction. From here on it cannot be taken away: the commit decides."""
         self.is_committing = not self.was_taken
         return self.is_committing
 
     async def take_back(self) -> None:
-        """Take it from its task: what was written is rolled back."""
+        """Take the transaction from its task: its writes are rolled back."""
         self.was_taken = True
         await self._end()
 
@@ -83,7 +83,7 @@ class LentTransaction:
 
 
 class Transactions:
-    """Gives each attempt its one transaction; meanwhile no other event of the occurrence is decided."""
+    """Gives each attempt its one transaction. While it is open, no other event of the occurrence is decided."""
 
     def __init__(self, store: AnyStore, clock: NodeClock, inbox: Inbox) -> None:
         self._store, self._clock, self._inbox = store, clock, inbox
@@ -116,7 +116,7 @@ class Transactions:
                     attempt.is_settled = True
             finally:
                 attempt.lent = None
-                # One that was taken back has given its turn away: what is deferred now belongs to another.
+                # A transaction that was taken away has ended: events that are deferred now belong to another.
                 if not lent.was_taken:
                     self._end(occurrence, step)
 
@@ -182,7 +182,7 @@ async def _committed(store: AnyStore, inner: ClaimTransaction, step: Step, attem
 
 
 async def _await_despite_cancel(commit: Coroutine[Any, Any, Commit]) -> Commit:
-    """Return what became of the commit, also if the task is told to stop meanwhile: the answer must be known."""
+    """Return the answer to the commit, also if the task is told to stop: the answer must be known."""
     under_way = asyncio.ensure_future(commit)
     try:
         found = await asyncio.shield(under_way)

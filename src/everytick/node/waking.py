@@ -39,7 +39,7 @@ class Waking:
         self._told: datetime | None = None
 
     async def run(self) -> None:
-        """Sleep until something may be due, and say so, for ever."""
+        """Sleep until something may be due, and put LookWanted; repeat until stopped."""
         while True:
             asked_at = self._clock.monotonic()
             ahead = await in_time(self._store.ahead(self._scope.current))

@@ -56,7 +56,7 @@ class Writer:
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Write for ever."""
+        """Write until stopped."""
         while True:
             await self._wait_for_steps()
             while self._queue:
@@ -81,7 +81,7 @@ class Writer:
             self._away.clear()
 
     async def _write_all(self) -> None:
-        """Write what waits now; the steps that come meanwhile are for the next round."""
+        """Write the waiting steps. Steps that come in between are for the next round."""
         for _ in range(0, len(self._queue), BATCH):
             batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
             await self._write(batch)
