@@ -15,6 +15,7 @@ from everytick.sources.watching import FolderWatch
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from everytick.domain.job import Job
     from everytick.node.definers import DefinedNames
     from everytick.node.node import Node
     from everytick.sources.syncing import Synced
@@ -42,6 +43,11 @@ class JobsFolder:
         if not self._folder.path.is_dir():
             raise InvalidSetting("jobs", str(self._folder.path), "is no folder: make it, or name another one")
         await self._watch.look()
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The jobs that the files define now."""
+        return [found.job for found in self._folder.jobs.values()]
 
     async def watch(self, node: Node) -> None:
         """Sync every change from now on, and tell of mistakes through this node."""

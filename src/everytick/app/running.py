@@ -17,7 +17,7 @@ from everytick.errors import AlreadyRunning, EverytickError, InvalidSetting, Sto
 
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Iterator
     from datetime import timedelta
     from pathlib import Path
     from types import TracebackType
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from everytick.app.background import Background
     from everytick.app.definition import Definition
     from everytick.app.folder import JobsFolder
+    from everytick.domain.job import Job
     from everytick.errors import TooManyEditions
     from everytick.node.definers import DefinedNames
     from everytick.node.events import Listeners
@@ -124,6 +125,7 @@ class Lifecycle(StoreAccess):
 
             self._folder = JobsFolder(store, self.jobs_folder, self.jobs_owner, self._defined_names())
             await self._folder.read()
+            _warn_of_unsendable(self._folder.jobs, self.settings)
         node = self._made_node(store)
         await node.start()
         self._node = node
@@ -365,17 +367,30 @@ class Lifecycle(StoreAccess):
 
 
 def _refuse_unsendable(definitions: Iterable[Definition], settings: NodeSettings) -> None:
-    """Return if this node can send the e-mail that its jobs want: a failure at night is too late to say it cannot."""
-    if settings.smtp is not None:
-        return
-    for definition in definitions:
-        wanted = (definition.job.settings.on_failure, definition.job.settings.on_recovery)
+    """Return if this node can send the e-mail that its own jobs want. The first failure is too late to say so."""
+    for name in _unsendable((definition.job for definition in definitions), settings):
+        reason = (
+            f"is not set, and job '{shown(name)}' sends e-mail: set it to a server's address, such as "
+            "smtp://user:password@mail.example.org, here or as EVERYTICK_SMTP"
+        )
+        raise InvalidSetting("smtp", None, reason)
+
+
+def _warn_of_unsendable(jobs: Iterable[Job], settings: NodeSettings) -> None:
+    """Log which jobs of files want e-mail that this node cannot send; another node may be able to."""
+    for name in _unsendable(jobs, settings):
+        import logging
+
+        text = "job '%s' sends e-mail and this node has no smtp setting: its e-mail waits for a node that has one"
+        logging.getLogger("everytick.app").warning(text, name)
+
+
+def _unsendable(jobs: Iterable[Job], settings: NodeSettings) -> Iterator[str]:
+    """Give the names of the jobs that send e-mail, if this node has no server that takes it."""
+    for job in jobs if settings.smtp is None else ():
+        wanted = (job.settings.on_failure, job.settings.on_recovery)
         if any(text.startswith('{"email":') for found in wanted if found is not None for text in found.receivers):
-            reason = (
-                f"is not set, and job '{shown(definition.name)}' sends e-mail: set it to a server's address, such as "
-                "smtp://user:password@mail.example.org, here or as EVERYTICK_SMTP"
-            )
-            raise InvalidSetting("smtp", None, reason)
+            yield job.name
 
 
 def _mail(settings: NodeSettings) -> MailServer | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from everytick import Everytick, email
 from everytick.domain.outcome import Failed, Outcome
 from everytick.runners.base import Body
 from everytick.runners.catalogue import Catalogue
@@ -325,3 +326,37 @@ def test_a_node_without_a_mail_server_cannot_run_e_mail() -> None:
     job = job_of(json.dumps({"notice": {"email": {"to": "ops@example.org"}}, "needs": []}))
 
     assert "EVERYTICK_SMTP" in Catalogue({}).why(job)
+
+
+async def test_a_failed_job_sends_an_e_mail_by_its_node(mail: MailTaker) -> None:
+    """A18: from the failure to the mailbox, by a node in real time; the server refuses the first try."""
+    mail.refusing = 1
+    tick = Everytick("memory://", name="shop", smtp=f"smtp+plain://127.0.0.1:{mail.port}")
+
+    @tick.job("0 0 1 1 *", on_failure=email("ops@example.org"))
+    def nightly() -> None:
+        raise ValueError("boom")
+
+    async with tick:
+        await tick.trigger("nightly")
+        async with asyncio.timeout(60):
+            message = await mail.came()
+        [sent] = (await tick.history("nightly.on_failure")).occurrences
+
+    text = message.get_payload(decode=True)
+    assert isinstance(text, bytes)
+    assert "ValueError: boom" in text.decode()
+    assert message["Message-ID"] == f"<{sent.payload['id']}@everytick>"
+
+
+async def test_a_file_that_wants_e_mail_is_warned_of_on_a_node_without_a_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A18: another node may have one, so that this one starts."""
+    job = 'version: 1\njobs:\n  nightly: {schedule: "0 0 1 1 *", command: work, on_failure: {email: {to: a@b.org}}}\n'
+    (tmp_path / "jobs.yaml").write_text(job)
+
+    async with Everytick("memory://", name="shop", jobs=tmp_path):
+        pass
+
+    assert "job 'nightly' sends e-mail and this node has no smtp setting" in caplog.text
