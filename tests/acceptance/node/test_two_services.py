@@ -41,8 +41,8 @@ def test_the_jobs_of_a_service_that_is_gone_for_good_retire(fleet: Fleet, addres
     fleet.hear("ran job2", by=two)
     one.tell_to_stop()
     assert one.ended() == 0
-    assert in_service(address) == {"job1", "job2", "both"}
 
+    # Its janitor looks at its start; that of `two` looks once a minute, and may have been first.
     unrelated = fleet.start("service", address, "other", "job3")
     fleet.hear("ran job3", by=unrelated)
     fleet.wait_until(lambda: in_service(address) == {"job2", "job3", "both"}, "job1 is removed")
