@@ -150,7 +150,7 @@ class Jobs(Planning):
         return True
 
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
-        """Write one fact about a job, or about an occurrence, and let its job be looked at."""
+        """Write one fact about a job or an occurrence, and make its job due."""
         if within is not None:
             refuse_within(fact)
             raise TransactionsUnsupported("memory")
@@ -240,7 +240,7 @@ class Jobs(Planning):
         return True
 
     def _rewind(self, row: JobRow, now: datetime) -> bool:
-        """Set a watermark that lies ahead back to now; return whether it lay ahead."""
+        """Set a watermark that lies ahead back to now. Return whether it lay ahead."""
         if row.watermark <= now:
             return False
         undone = [span for span in row.spans if span.through > now]

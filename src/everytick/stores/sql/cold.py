@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class ColdVerbs(ABC):
-    """What people, definitions and reapers ask. A store says how it carries a verb out, and keeps its hot verbs."""
+    """The shared verbs. A store defines how it carries a verb out, and has its own hot verbs."""
 
     _q: ColdQueries
 
@@ -66,28 +66,28 @@ class ColdVerbs(ABC):
 
     @abstractmethod
     async def _question(self, make: Make[T]) -> T:
-        """Carry out a verb that only reads, and return its answer: all of it is of one moment."""
+        """Carry out a verb that only reads, and return its answer, which is of one moment."""
 
     async def settle_clock(self) -> list[tuple[str, datetime]]:
-        """Let everything go on that was written while the clock was ahead; return the jobs that lie ahead."""
+        """Correct the times that were written while the clock was ahead. Return the jobs whose watermark lies ahead."""
         return await self._transact(partial(clock.settle_clock, self._q))
 
     # ---------------------------------------------------------------------------------------------------- the jobs
 
     async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
-        """Do every change in one transaction, or nothing; return what came of each."""
+        """Make every change in one transaction, or none. Return the result of each."""
         return await self._transact(partial(editing.apply, self._q, changes, by))
 
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
-        """Write one fact about a job, or about an occurrence, and let its job be looked at."""
+        """Write one fact about a job or an occurrence, and make its job due."""
         return await self._transact(partial(facts.request, self._q, subject, fact))
 
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
-        """Return those of the jobs that exist; one whose definition cannot be read is among `parked`."""
+        """Return the jobs with these ids that exist. A job with an unreadable definition is among `parked` instead."""
         return await self._question(partial(job_records.get, self._q, job_ids))
 
     async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
-        """Return every job that is not removed, by name, or all; one that cannot be read is among `parked`."""
+        """Return every job that is not removed, by name, or all. An unreadable one is among `parked` instead."""
         return await self._question(partial(job_records.in_service, self._q, removed=removed))
 
     async def parked(self) -> Mapping[str, str]:
@@ -97,15 +97,15 @@ class ColdVerbs(ABC):
     async def editions(
         self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
     ) -> Sequence[Edition]:
-        """Return these versions of a job's definition, and the one in force at a moment, in order."""
+        """Return these versions of a job's definition, and the version in force at `at`, in order."""
         return await self._question(partial(job_records.editions, self._q, job_id, versions, at))
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
-        """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
+        """Return the snapshot of each of these jobs that exists, due or not. No job is locked."""
         return await self._question(partial(job_records.look, job_ids))
 
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
-        """Write down what was fired without this store; return the handle of each run, None where another is there."""
+        """Record the runs that a node fired while this store was away. Return the handle of each run, or None."""
         return await self._transact(partial(recording.record, self._q, job_id, fired))
 
     async def later(self, job_ids: Collection[str], limit: int) -> Sequence[tuple[str, Request]]:
@@ -113,19 +113,19 @@ class ColdVerbs(ABC):
         return await self._question(partial(job_records.later, self._q, job_ids, limit))
 
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
-        """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out."""
+        """Store the names that a starting process defines, once under their hash, and mark the jobs in `left_out`."""
         await self._transact(partial(definers.define, self._q, names, left_out))
 
     async def undefined(self) -> Undefined:
-        """Return every job in service that is marked, by name, and every set of names if there is any."""
+        """Return every marked job in service, by name, and, if there is one, every stored set of names."""
         return await self._question(partial(definers.undefined, self._q))
 
     async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
-        """Remove each of these jobs, by id, if it still has the mark that was seen; return those that were removed."""
+        """Remove each of these jobs, by id, if it still has this mark. Return those that were removed."""
         return await self._transact(partial(definers.retire, self._q, marks, after, by))
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
-        """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
+        """Delete up to `limit` occurrences of a removed job, and the job with the last of them."""
         return await self._transact(partial(purging.purge, self._q, job_id, limit))
 
     # ------------------------------------------------------------------------------------------------- the history
@@ -139,28 +139,28 @@ class ColdVerbs(ABC):
         return await self._question(partial(history.whole, self._q, occurrence_id))
 
     async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
-        """Return those of these ids that an occurrence has."""
+        """Return those of these ids that have an occurrence."""
         return await self._question(partial(history.existing, self._q, occurrence_ids))
 
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
-        """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+        """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
         return await self._question(partial(history.spans, self._q, job_id, after, through))
 
     # --------------------------------------------------------------------------------------------------- the nodes
 
     async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
-        """Say that the node lives and what it holds; the answer says what the store knows better."""
+        """Record that the node lives and which claims it holds. Return the claims about which the store differs."""
         return await self._one_by_one(partial(nodes.beat, self._q, node, keys, facts))
 
     async def orphans(
         self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
     ) -> builtins.list[Claim]:
-        """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
+        """Take over the claims in `keys`, and those of each silent node whose `beats` still has the value named."""
         take = partial(nodes.orphans, self._q, reaper, limit, silent, keys, new_token())
         return await self._one_by_one(take)
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
-        """Show people what is running: make or change the attempt's row, under the claim's fence and token."""
+        """Write the row of a running attempt, for people, if the claim still has its fence and token."""
 
         async def write(some: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
             return await self._one_by_one(partial(telling.note, self._q, some))
@@ -172,13 +172,13 @@ class ColdVerbs(ABC):
         return await self._question(partial(telling.reports, self._q, scope, limit))
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:
-        """Note that these reports were delivered; a report may come twice, but never not at all."""
+        """Record that these reports were delivered. A report may be delivered twice; it is never lost."""
         await self._one_by_one(partial(telling.reported, self._q, occurrence_ids))
 
     async def leave(self, node: str) -> None:
-        """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
+        """Record that the node has stopped: its `beats` become 0, and its claims are orphans at once."""
         await self._transact(partial(nodes.leave, self._q, node))
 
     async def nodes(self) -> Sequence[NodeRecord]:
-        """Return the nodes that were heard of and every other owner of an occurrence, by id."""
+        """Return every node that has beaten and every other owner of an occurrence, by id."""
         return await self._question(partial(nodes.nodes, self._q))

@@ -6,7 +6,7 @@ from everytick.stores.sql.statements import Dialect, Statement, bind_statements
 
 
 class ColdQueries:
-    """Every statement of the shared verbs; a name that stands in one place only is an error at import."""
+    """Every statement of the shared verbs. A name without its statement, or the reverse, is an error at import."""
 
     newest_version: Statement
     keys_of_jobs: Statement
@@ -117,7 +117,7 @@ class ColdQueries:
 
     @property
     def belonging_to_a_job(self) -> tuple[Statement, ...]:
-        """What deletes a job without occurrences: its rows in every table, the job itself last."""
+        """The statements that delete a job without occurrences: its rows in every table, the job itself last."""
         kept = self.purge_requests, self.purge_keys, self.purge_adjustments, self.purge_pauses, self.purge_spans
         return *kept, self.purge_versions, self.purge_state, self.purge_job
 
