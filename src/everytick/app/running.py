@@ -207,7 +207,9 @@ class Lifecycle(StoreAccess):
 
         async def taken() -> None:
             catalogue.relearn(job_id)
-            await self._sync(frozenset(each.name for each in self._definitions.values() if not each.job.tasks))
+            await self._sync(
+                frozenset(definition.name for definition in self._definitions.values() if not definition.job.tasks)
+            )
 
         if opened.loop is running_loop():
             self._typed = opened.loop.create_task(taken())

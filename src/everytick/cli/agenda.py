@@ -83,7 +83,7 @@ def next_verb(job: str | None, count: int | None, until: str | None, tz: str | N
     is_one_each = job is None and count is None and until is None
 
     agenda = _agenda(job, 1 if is_one_each else count or _USUAL)
-    found = sorted((each for each in agenda.runs if end is None or each[0].at <= end), key=lambda each: each[0].at)
+    found = sorted((run for run in agenda.runs if end is None or run[0].at <= end), key=lambda run: run[0].at)
     found = found if is_one_each else found[: count or _USUAL]
     rows = [
         (run.at, run_job.name, note, None if run.is_asked_for else agenda.moved.get((run_job.id, run.at)), run.id)
@@ -233,19 +233,19 @@ def explain_verb(expr_or_job: str, at: str | None, tz: str | None, count: int, a
         return
     times = Times(utc, _zone(tz))
     instant = times.read(at)
-    found = look(lambda app: app.explain(expr_or_job, instant))
+    explanation = look(lambda app: app.explain(expr_or_job, instant))
     if as_json:
-        show_json(_explanation_data(found))
+        show_json(_explanation_data(explanation))
         return
-    write(f"{found.verdict}: {found.job} at {times.shown(found.at)}: {_said(found, times)}")
+    write(f"{explanation.verdict}: {explanation.job} at {times.shown(explanation.at)}: {_said(explanation, times)}")
     facts = (
-        ("occurrence", None if found.occurrence is None else found.occurrence.id),
-        ("behind", found.behind),
-        ("moved to", found.moved_to),
-        ("instant before", found.previous),
-        ("instant after", found.next),
+        ("occurrence", None if explanation.occurrence is None else explanation.occurrence.id),
+        ("behind", explanation.behind),
+        ("moved to", explanation.moved_to),
+        ("instant before", explanation.previous),
+        ("instant after", explanation.next),
     )
-    show_pairs([(name, value) for name, value in facts if value is not None] or [("at", found.at)], times)
+    show_pairs([(name, value) for name, value in facts if value is not None] or [("at", explanation.at)], times)
 
 
 def _said(found: Explanation, times: Times) -> str:
@@ -262,11 +262,11 @@ def _explain_job(job: str, tz: str | None, count: int, as_json: bool, utc: bool)
         following = [*await _undecided(app, job), *(run.at for run in await _runs(app, job, 1))]
         return [await app.explain(job, at) for at in (*reversed(decided), *following)]
 
-    found = look(asked)
+    explanations = look(asked)
     if as_json:
-        show_json([_explanation_data(decision) for decision in found])
+        show_json([_explanation_data(decision) for decision in explanations])
         return
-    rows = [(decision.at, decision.verdict, _said(decision, times)) for decision in found]
+    rows = [(decision.at, decision.verdict, _said(decision, times)) for decision in explanations]
     show_table([times.heading("at"), "what", "why"], rows, times)
     if not rows:
         say(f"nothing of '{shown(job)}' was decided yet, and nothing is to come")

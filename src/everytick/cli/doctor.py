@@ -62,12 +62,12 @@ def doctor_verb(strict: bool, as_json: bool, utc: bool) -> int:
     checks = [zone_data_check(), *_store_checks()]
     if as_json:
         show_json(
-            [{"check": each.name, "ok": each.is_well, "result": each.result, "text": each.text} for each in checks]
+            [{"check": check.name, "ok": check.is_well, "result": check.result, "text": check.text} for check in checks]
         )
     else:
-        rows = [(each.name, each.result, each.text) for each in checks]
+        rows = [(check.name, check.result, check.text) for check in checks]
         show_table(["check", "result", "what was seen"], rows, Times(utc))
-    results = {each.result for each in checks}
+    results = {check.result for check in checks}
     return Exit.FAILED if "finding" in results or (strict and "warning" in results) else Exit.DONE
 
 
@@ -124,9 +124,9 @@ def ahead_checks(records: Sequence[JobRecord], now: datetime) -> Iterator[Check]
     from everytick.domain.texts import JOB_AHEAD
     from everytick.stores.base import AHEAD
 
-    for each in records:
-        if each.watermark > now + AHEAD:
-            text = JOB_AHEAD.format(name=shown(each.job.name), watermark=each.watermark.isoformat())
+    for record in records:
+        if record.watermark > now + AHEAD:
+            text = JOB_AHEAD.format(name=shown(record.job.name), watermark=record.watermark.isoformat())
             yield Check("decided ahead", False, text)
 
 
@@ -191,7 +191,7 @@ def jobs_checks(folder: Path | None) -> Iterator[Check]:
         yield Check("job files", False, f"{folder} is no folder: make it, or name another one")
         return
     files = read_all([folder])
-    mistakes = [each for file in files for each in file.mistakes]
+    mistakes = [mistake for file in files for mistake in file.mistakes]
     for mistake in mistakes:
         yield Check("job files", False, str(mistake))
     if not mistakes:
@@ -204,14 +204,14 @@ def jobs_checks(folder: Path | None) -> Iterator[Check]:
 async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:
     """Give the checks of nodes: those that own occurrences must live. A silent node that owns nothing is harmless."""
     now, nodes = await store.now(), await store.nodes()
-    alive = [each for each in nodes if each.is_alive(now, app.settings.node_timeout)]
-    holding = [each for each in nodes if each not in alive and each.holds]
+    alive = [node for node in nodes if node.is_alive(now, app.settings.node_timeout)]
+    holding = [node for node in nodes if node not in alive and node.holds]
     if holding:
-        names = ", ".join(f"{each.id} ({each.holds})" for each in holding)
+        names = ", ".join(f"{node.id} ({node.holds})" for node in holding)
         after = "another node takes over" if alive else "nobody is there to take over: start one"
         return [Check("nodes", False, f"silent, and holding occurrences: {names}; {after}")]
     records = await store.list()
-    if not alive and any(each.job.enabled for each in records):
+    if not alive and any(record.job.enabled for record in records):
         return [Check("nodes", False, "there are enabled jobs and no node is alive: everytick run starts one")]
     well = Check("nodes", True, f"{len(alive)} alive")
     return [well, *agreement_checks(alive), *target_checks(alive, records, now)]
@@ -221,15 +221,15 @@ def target_checks(alive: Sequence[NodeRecord], records: Sequence[JobRecord], now
     """Give the jobs that no living node can run, with what it would need."""
     from everytick.domain.nodes import unknown_targets, unmet_needs
 
-    told, jobs = [each.facts for each in alive if each.facts is not None], [each.job for each in records]
-    unmet = unmet_needs(jobs, told, now) if len(told) == len(alive) else {}
-    for name, reason in {**unmet, **unknown_targets(jobs, told)}.items():
+    facts, jobs = [node.facts for node in alive if node.facts is not None], [record.job for record in records]
+    unmet = unmet_needs(jobs, facts, now) if len(facts) == len(alive) else {}
+    for name, reason in {**unmet, **unknown_targets(jobs, facts)}.items():
         yield Check("targets", False, f"no living node can run '{shown(name)}': {reason}")
 
 
 def agreement_checks(alive: Sequence[NodeRecord]) -> Iterator[Check]:
     """Give the facts in which living nodes disagree, and the files that they cannot read."""
-    told = [(each.id, each.facts) for each in alive if each.facts is not None]
+    told = [(node.id, node.facts) for node in alive if node.facts is not None]
     for what, values, harm in (
         ("everytick", {id_: facts.version for id_, facts in told}, "finish the deployment"),
         ("zone tables", {id_: facts.zone_data for id_, facts in told}, "they may place an instant differently"),

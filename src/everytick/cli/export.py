@@ -64,10 +64,10 @@ def jobs_verb(names: Sequence[str], owner: str | None, as_calls: bool, folder: P
     """Write the jobs of the store as YAML."""
     from everytick.sources.exporting import export_jobs
 
-    records = [each for each in look(lambda app: _records(app, names)) if owner in (None, each.job.owner)]
+    records = [record for record in look(lambda app: _records(app, names)) if owner in (None, record.job.owner)]
     if not records:
         raise Refused("there is no such job in the store: everytick list names them all", Exit.NOT_FOUND)
-    jobs = [each.job for each in records]
+    jobs = [record.job for record in records]
     exported = export_jobs(jobs, one_file=folder is None, as_calls=as_calls, head=["Written by everytick export jobs."])
     if folder is None:
         click.echo("".join(exported.texts), nl=False)
@@ -82,14 +82,14 @@ async def _records(app: Everytick, names: Sequence[str]) -> Sequence[JobRecord]:
     if names:
         return [await app.job(name) for name in names]
     # A job that sends notices follows from the job that it tells of.
-    return [each for each in await app.jobs() if each.job.owner != OWNER]
+    return [record for record in await app.jobs() if record.job.owner != OWNER]
 
 
 def _to_folder(found: Exported, folder: Path) -> None:
     targets = [
         folder / ("jobs.yaml" if number == 1 else f"jobs-{number}.yaml") for number in range(1, len(found.texts) + 1)
     ]
-    if there := [each for each in targets if each.exists()]:
+    if there := [target for target in targets if target.exists()]:
         raise Refused(f"{shown(str(there[0]))} is there already: move it away, or give another folder", Exit.CONFLICT)
     folder.mkdir(parents=True, exist_ok=True)
     for target, text in zip(targets, found.texts, strict=True):
@@ -99,9 +99,9 @@ def _to_folder(found: Exported, folder: Path) -> None:
 
 
 def _told(found: Exported, records: Sequence[JobRecord]) -> int:
-    left = {each.name for each in found.left}
-    for each in found.left:
-        say(f"not exported: {each}", mark="yellow")
+    left = {left_out.name for left_out in found.left}
+    for left_out in found.left:
+        say(f"not exported: {left_out}", mark="yellow")
     for record in records:
         if record.job.name not in left and record.pause is not None:
             say(f"job '{shown(record.job.name)}' is paused, and no file says so: suspended: true would hold it")
@@ -160,14 +160,16 @@ async def _write_all(app: Everytick, page: Any, write: Callable[[dict[str, Any]]
 
     store, names = await store_of_app(app), dict[str, str]()
     progress = ProgressDisplay("exporting")
-    each: Occurrence
+    occurrence: Occurrence
     # Lines on a terminal show the progress themselves.
     with nullcontext() if is_terminal() else progress:
-        async for each in page:
-            if each.job_id not in names:
-                records = await store.get([each.job_id])
-                names[each.job_id] = records[each.job_id].job.name if each.job_id in records else each.job_id
-            write(occurrence_data(each, names))
+        async for occurrence in page:
+            if occurrence.job_id not in names:
+                records = await store.get([occurrence.job_id])
+                names[occurrence.job_id] = (
+                    records[occurrence.job_id].job.name if occurrence.job_id in records else occurrence.job_id
+                )
+            write(occurrence_data(occurrence, names))
             progress.step()
     return progress.done
 

@@ -249,14 +249,14 @@ def _told(findings: Sequence[Findings], strict: bool) -> int:
     jobs = sum(len(found.jobs) for found in findings)
     say(f"{_count(jobs, 'job')} imported, {_count(len(left), 'thing')} not carried over")
     if packages := _called_packages(findings):
-        listed = ", ".join(f'"{shown(each)}"' for each in packages)
+        listed = ", ".join(f'"{shown(package)}"' for package in packages)
         say(f"a node runs their calls only if it allows them: write allow_calls = [{listed}] into everytick.toml")
     return Exit.FAILED if not jobs or (strict and left) else Exit.DONE
 
 
 def _called_packages(findings: Sequence[Findings]) -> list[str]:
     """Return the packages of the functions that imported jobs call."""
-    called = [dict(each.parts).get("call") for found in findings for each in found.jobs]
+    called = [dict(job.parts).get("call") for found in findings for job in found.jobs]
     return sorted({str(call).partition(":")[0].partition(".")[0] for call in called if call})
 
 

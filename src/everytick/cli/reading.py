@@ -57,11 +57,11 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, all_: bool, a
     async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int, Broken]:
         records = await app.jobs()
         broken = await told_by_nodes(app, records)
-        stored = {each.job.name for each in records}
+        stored = {record.job.name for record in records}
         missing = sum(definition.name not in stored for definition in app.definitions)
         # A notice that cannot be sent is shown among what failed, asked for or not.
-        shown = records if all_ or failed else [each for each in records if each.job.owner != OWNER]
-        chosen = [each for each in shown if _is_chosen(each, contains, tag, failed)]
+        shown = records if all_ or failed else [record for record in records if record.job.owner != OWNER]
+        chosen = [record for record in shown if _is_chosen(record, contains, tag, failed)]
         return await with_status(app, chosen), missing, broken
 
     found, missing, broken = look(asked)
@@ -69,7 +69,7 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, all_: bool, a
         say(f"{missing} of the application's jobs are not in the store yet: its first run brings them there")
     tell_broken(broken)
     if as_json:
-        show_json([job_data(*each, broken) for each in found])
+        show_json([job_data(*pair, broken) for pair in found])
         return
     times = Times(utc)
     following = times.heading("next run")
@@ -79,18 +79,18 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, all_: bool, a
         headings = ["job", "status", following, "last run", "last result", "schedule"]
     rows = [
         {
-            "job": each.job.name,
-            "status": word(each, status, broken.unknown.get(each.job.name)),
-            "schedule": each.job.schedule,
+            "job": record.job.name,
+            "status": word(record, status, broken.unknown.get(record.job.name)),
+            "schedule": record.job.schedule,
             following: status.next_run,
             "last run": status.last_run,
-            "last result": _last(each),
-            "broken file": (broken.of_job.get(each.job.name) or "").partition("\n")[0],
+            "last result": _last(record),
+            "broken file": (broken.of_job.get(record.job.name) or "").partition("\n")[0],
         }
-        for each, status in found
+        for record, status in found
     ]
     show_table(headings, [[row[heading] for heading in headings] for row in rows], times)
-    if not broken.living and any(each.job.enabled for each, _ in found):
+    if not broken.living and any(record.job.enabled for record, _ in found):
         say("no node is running: everytick run starts one", mark="yellow")
     if not rows:
         say("no job answers to that" if contains or tag or failed else "the store holds no job")
@@ -120,14 +120,14 @@ async def told_by_nodes(app: Everytick, records: Sequence[JobRecord]) -> Broken:
 
     store = await store_of_app(app)
     now = await store.now()
-    alive = [each for each in await app.nodes() if each.is_alive(now, app.settings.node_timeout)]
+    alive = [node for node in await app.nodes() if node.is_alive(now, app.settings.node_timeout)]
     found = Broken({}, {}, {}, {**await store.parked()}, len(alive))
-    told = [each.facts for each in alive if each.facts is not None]
+    told = [node.facts for node in alive if node.facts is not None]
     for facts in told:
         found.files.update(facts.broken_files)
         known = dict(facts.broken_files)
         found.of_job.update((job, known.get(file, f"{file}: broken")) for job, file in facts.stale_jobs)
-    jobs = [each.job for each in records]
+    jobs = [record.job for record in records]
     if len(told) == len(alive):
         # A node that has not told its facts yet may well run it.
         found.unknown.update(unmet_needs(jobs, told, now))
@@ -150,8 +150,8 @@ def tell_broken(broken: Broken) -> None:
 
 async def with_status(app: Everytick, records: Sequence[JobRecord]) -> list[tuple[JobRecord, JobStatus]]:
     """Return each job with its status. A job that was removed since is left out."""
-    found = await app._statuses(records)
-    return [(each, found[each.job.id]) for each in records if each.job.id in found]
+    statuses = await app._statuses(records)
+    return [(record, statuses[record.job.id]) for record in records if record.job.id in statuses]
 
 
 def _is_chosen(record: JobRecord, contains: str | None, tag: str | None, failed: bool) -> bool:
@@ -264,7 +264,7 @@ def _details(record: JobRecord, following: list[datetime]) -> dict[str, Any]:
             "reason": pause.reason,
             "by": pause.by,
         },
-        "tasks": [{"name": each.name, "after": each.after, "target": each.target} for each in record.job.tasks],
+        "tasks": [{"name": task.name, "after": task.after, "target": task.target} for task in record.job.tasks],
         "policies": {name: {"value": value, "set_by": level} for name, value, level in _policies(record)},
     }
 
@@ -274,7 +274,11 @@ def _policies(record: JobRecord) -> list[tuple[str, object, str]]:
     from everytick.domain.reading import as_data
 
     effective = record.job.settings.effective()
-    return [(key, as_data(each.value), str(each.origin)) for key, each in effective.items() if each.origin != "default"]
+    return [
+        (key, as_data(setting.value), str(setting.origin))
+        for key, setting in effective.items()
+        if setting.origin != "default"
+    ]
 
 
 def _pairs(
@@ -302,7 +306,7 @@ def _pairs(
     yield "runs", status.run_count
     yield "last error", headline(status.last_error) if status.last_error and is_terminal() else status.last_error
     yield from listed(
-        "tasks", (each.name + (f" after {', '.join(each.after)}" if each.after else "") for each in job.tasks)
+        "tasks", (task.name + (f" after {', '.join(task.after)}" if task.after else "") for task in job.tasks)
     )
     yield from listed(
         "policies",
@@ -426,21 +430,29 @@ def history_verb(
         page = await app.history(
             job, status=statuses or None, cause=cause, after=start, through=end, limit=min(count, _PAGE)
         )
-        found: list[Occurrence] = []
-        async for each in page:
-            found.append(each)
-            if len(found) == count:
+        occurrences: list[Occurrence] = []
+        async for occurrence in page:
+            occurrences.append(occurrence)
+            if len(occurrences) == count:
                 break
-        return found, await _names(app, found)
+        return occurrences, await _names(app, occurrences)
 
-    found, names = look(asked)
+    occurrences, names = look(asked)
     if as_json:
-        show_json([occurrence_data(each, names) for each in found])
+        show_json([occurrence_data(occurrence, names) for occurrence in occurrences])
         return
     headings = [times.heading("scheduled for"), "job", "status", "cause", "took", "id", "why"]
     rows = [
-        (each.scheduled_for, names[each.job_id], each.status, each.cause, _took(each), short(each.id), _why(each))
-        for each in found
+        (
+            occurrence.scheduled_for,
+            names[occurrence.job_id],
+            occurrence.status,
+            occurrence.cause,
+            _took(occurrence),
+            short(occurrence.id),
+            _why(occurrence),
+        )
+        for occurrence in occurrences
     ]
     show_table(headings, rows, times)
     if not rows:
@@ -449,7 +461,7 @@ def history_verb(
 
 async def _names(app: Everytick, found: Iterable[Occurrence]) -> dict[str, str]:
     """The names of the jobs, also of those that were removed since."""
-    wanted = {each.job_id for each in found}
+    wanted = {occurrence.job_id for occurrence in found}
     records = await (await store_of_app(app)).get(wanted)
     return {id_: records[id_].job.name if id_ in records else id_ for id_ in wanted}
 
@@ -498,19 +510,19 @@ def nodes_verb(as_json: bool, utc: bool) -> None:
 
     nodes, now, app = look(asked)
     limit = app.settings.node_timeout
-    rows = [(each.id, _state(each, now, limit), each.beat_at, each.holds) for each in nodes]
+    rows = [(node.id, _state(node, now, limit), node.beat_at, node.holds) for node in nodes]
     if as_json:
         show_json(
             [
-                {**dict(zip(("id", "status", "heard_at", "holds"), row, strict=True)), **_facts_data(each)}
-                for row, each in zip(rows, nodes, strict=True)
+                {**dict(zip(("id", "status", "heard_at", "holds"), row, strict=True)), **_facts_data(node)}
+                for row, node in zip(rows, nodes, strict=True)
             ]
         )
         return
     times = Times(utc)
     is_narrow = is_terminal() and columns() < _WIDE
     heading = ["node", "status", times.heading("last heard"), "holds", *(["facts"] if is_narrow else _FACTS)]
-    facts = [(_facts_text(each),) if is_narrow else _facts_cells(each) for each in nodes]
+    facts = [(_facts_text(node),) if is_narrow else _facts_cells(node) for node in nodes]
     show_table(heading, [(*row, *more) for row, more in zip(rows, facts, strict=True)], times)
     if not rows:
         say("no node has ever run on this store: everytick run starts one")

@@ -307,7 +307,7 @@ async def _with_hint(app: Everytick, error: NotFound) -> Exception:
     if error.what != "job":
         return Refused(f"{error}: everytick history lists what there is", Exit.NOT_FOUND)
     names = [record.job.name for record in await app.jobs()]
-    if any(each.name == error.name for each in app.definitions):
+    if any(definition.name == error.name for definition in app.definitions):
         text = f"the application defines job '{shown(error.name)}', but the store does not hold it yet"
         return Refused(f"{text}: the next run of the application brings it there", Exit.NOT_FOUND)
     hint = did_you_mean(error.name, names) if names else "; the store holds no job yet"

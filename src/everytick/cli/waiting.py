@@ -84,13 +84,13 @@ async def _obstacle(app: Everytick, whole: Whole | None, job: str | None, *, is_
     if whole is not None and whole.occurrence.status == "running":
         return None
     now = await (await store_of_app(app)).now()
-    alive = [each for each in await app.nodes() if each.is_alive(now, app.settings.node_timeout)]
+    alive = [node for node in await app.nodes() if node.is_alive(now, app.settings.node_timeout)]
     if not alive:
         return "no node is alive: it waits until everytick run starts one"
-    if is_first and not any(each.facts is not None and each.facts.unknown_targets for each in alive):
+    if is_first and not any(node.facts is not None and node.facts.unknown_targets for node in alive):
         return None
     id_ = None if whole is None else whole.occurrence.job_id
-    records = [each for each in await app.jobs() if each.job.id == id_ or each.job.name == job]
+    records = [record for record in await app.jobs() if record.job.id == id_ or record.job.name == job]
     for name, why in (await told_by_nodes(app, records)).unknown.items():
         return f"no living node can run {shown(name)}: {shown(why, 300)}"
     return None
@@ -109,15 +109,15 @@ def words(whole: Whole | None, waited: timedelta) -> str:
 
 
 def _progress(attempt: Attempt) -> str:
-    told = attempt.progress
-    if told is None:
+    progress = attempt.progress
+    if progress is None:
         return ""
-    text = f" {shown(told.text, 40)}" if told.text else ""
-    if not told.total:
-        return f" {told.done:g}{text}"
-    part = min(max(told.done / told.total, 0.0), 1.0)
+    text = f" {shown(progress.text, 40)}" if progress.text else ""
+    if not progress.total:
+        return f" {progress.done:g}{text}"
+    part = min(max(progress.done / progress.total, 0.0), 1.0)
     bar = "#" * round(part * _BAR)
-    return f" [{bar:.<{_BAR}}] {told.done:g}/{told.total:g}{text}"
+    return f" [{bar:.<{_BAR}}] {progress.done:g}/{progress.total:g}{text}"
 
 
 class TerminalLine:
@@ -145,12 +145,12 @@ class TerminalLine:
 
 def tell_end(whole: Whole) -> Exit:
     """Write how it ended and its result, and return the exit code."""
-    found, took = whole.occurrence, ""
-    if found.started_at is not None and found.ended_at is not None:
-        took = f" after {length(found.ended_at - found.started_at)}"
-    good = found.status == "completed"
-    why = found.error or (None if good else found.reason)
+    occurrence, took = whole.occurrence, ""
+    if occurrence.started_at is not None and occurrence.ended_at is not None:
+        took = f" after {length(occurrence.ended_at - occurrence.started_at)}"
+    good = occurrence.status == "completed"
+    why = occurrence.error or (None if good else occurrence.reason)
     returned = "" if whole.result is None else f"; it returned {shown(as_json_text(whole.result), 300)}"
-    text = f"{found.status}{took}" + (f": {why}" if why else "") + returned
+    text = f"{occurrence.status}{took}" + (f": {why}" if why else "") + returned
     say(text, mark=("green" if good else "red") if has_colour(sys.stderr) else None)
     return Exit.DONE if good else Exit.FAILED

@@ -123,9 +123,11 @@ def refuse_unknown_keys(job: str, functions: Iterable[Callable[..., Any]], paylo
     One that takes the context or **keywords sees them all.
     """
     signatures = [signature_of(function) for function in functions]
-    if not isinstance(payload, dict) or any(each.takes_all or each.context is not None for each in signatures):
+    if not isinstance(payload, dict) or any(
+        signature.takes_all or signature.context is not None for signature in signatures
+    ):
         return
-    known = {name for each in signatures for name in each._names}
+    known = {name for signature in signatures for name in signature._names}
     for key in payload:
         if key not in known:
             reason = f"has '{shown(key, 60)}', which is no parameter of its tasks{did_you_mean(str(key), known)}"
