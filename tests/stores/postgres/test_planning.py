@@ -163,7 +163,7 @@ async def test_definitions_are_compiled_once_and_bounded(store: PostgresStore, c
     for number in range(5):
         await put(few, job(f"job-{number}"))
     assert len(await few.list()) == 5
-    assert few.definitions_compiled == 3
+    assert 0 < few.definitions_compiled <= 3
     await few.close()
 
 

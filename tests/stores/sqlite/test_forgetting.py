@@ -6,6 +6,7 @@ import pytest
 
 from everytick.stores.base import NodeScope
 from everytick.stores.sqlite import history
+from everytick.stores.sqlite.rows import moment
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import FAILED, began, ended, job, occurrences, plan_once, put
 from tests.stores.clock import ManualClock
@@ -80,6 +81,6 @@ async def test_what_is_young_or_kept_is_not_walked_through(
         return 0
 
     sql.set_progress_handler(count, 100)
-    found, _ = history.forgettable(sql, opened._clock.now(), 1000, 0)
+    found, _ = history.forgettable(sql, moment(opened._clock.now()), 1000, 0)
     assert len(found) == HOURS - 1
     assert steps[0] < 20

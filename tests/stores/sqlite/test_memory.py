@@ -4,7 +4,7 @@ import ctypes
 import resource
 from pathlib import Path
 
-from everytick.stores.sqlite.memory import give_back
+from everytick.stores.sqlite.writer import give_back
 
 PIECE, PIECES = 4096, 10_000
 

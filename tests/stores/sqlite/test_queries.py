@@ -8,6 +8,7 @@ import pytest
 
 from everytick.stores.queries import bind_queries
 from everytick.stores.sql.queries import ColdQueries
+from everytick.stores.sql.statements import Statement
 from everytick.stores.sqlite.queries import COLD, Q, Queries
 
 SOURCES = Path(__file__).resolve().parents[3] / "src/everytick/stores/sqlite"
@@ -22,12 +23,11 @@ class Two:
 
 
 def plan_of(sql: sqlite3.Connection, name: str) -> str:
-    if name in ColdQueries.__annotations__:
-        statement = getattr(COLD, name)
+    statement = getattr(COLD if name in ColdQueries.__annotations__ else Q, name)
+    if isinstance(statement, Statement):
         found = sql.execute(f"explain query plan {statement.sql}", dict.fromkeys(statement.names)).fetchall()
     else:
-        query = getattr(Q, name)
-        found = sql.execute(f"explain query plan {query}", (None,) * query.count("?")).fetchall()
+        found = sql.execute(f"explain query plan {statement}", (None,) * statement.count("?")).fetchall()
     return "\n".join(row[3] for row in found)
 
 
@@ -60,7 +60,7 @@ INDEXES = {
     "PRIMARY KEY": """
         runs_of
         attempts_of definition forget_attempts forget_reports forget_runs key_use leave past_versions purge_keys
-        owed_reports purge_versions reported runs version_at""",
+        owed_reports purge_versions reported version_at""",
     "INDEX request_id": "asked_for forget_asked_for",
     "INDEX request_key_id": "forget_keys",
     "INDEX job_state_due": "due_jobs next_wake",

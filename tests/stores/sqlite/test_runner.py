@@ -17,7 +17,7 @@ from everytick.errors import NotFound
 from everytick.stores.sql.commands import Ask, KeyTaken, Referenced, Rows, Verb, many, together
 from everytick.stores.sql.statements import Statement
 from everytick.stores.sqlite import apsw_driver
-from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.dialect import SQLITE
 from everytick.stores.sqlite.rows import micros
 from everytick.stores.sqlite.runner import SyncRunner
@@ -50,7 +50,7 @@ def transaction(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tran
 
 @pytest.fixture
 def runner(transaction: Transaction) -> SyncRunner:
-    return SyncRunner(transaction, Definitions())
+    return SyncRunner(transaction, FileDefinitions())
 
 
 def test_rows_come_by_name_and_in_values_of_the_domain(runner: SyncRunner, transaction: Transaction) -> None:

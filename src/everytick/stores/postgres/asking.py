@@ -16,7 +16,7 @@ from everytick.stores.base import Receipt
 from everytick.stores.open_requests import has_key_of_its_own
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import occurrence_key
-from everytick.stores.postgres.compiled import Compiled
+from everytick.stores.postgres.compiled import ServerDefinitions
 from everytick.stores.postgres.door import Connection, Door, Locked, patiently
 from everytick.stores.postgres.lending import lent
 from everytick.stores.postgres.rows import Row
@@ -34,7 +34,7 @@ class Asking:
     """Asking by one statement where the job is known, else under its lock, or on a connection of the caller's."""
 
     def __init__(
-        self, door: Door, compiled: Compiled, q: ColdQueries, runner: Callable[[Connection], AsyncRunner]
+        self, door: Door, compiled: ServerDefinitions, q: ColdQueries, runner: Callable[[Connection], AsyncRunner]
     ) -> None:
         self._door, self._sql, self._compiled, self._q, self._runner = door, door.sql, compiled, q, runner
         self.key_within = KEY_WITHIN

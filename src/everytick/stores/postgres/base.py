@@ -12,11 +12,12 @@ from everytick.stores.base import Claim
 from everytick.stores.open_batches import OpenBatches
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.claims import claim
-from everytick.stores.postgres.compiled import Compiled, Kept
+from everytick.stores.postgres.compiled import ServerDefinitions
 from everytick.stores.postgres.door import Connection, Door
 from everytick.stores.postgres.queries import cold_queries_in
 from everytick.stores.postgres.rows import Row
 from everytick.stores.postgres.runner import AsyncRunner, HotParts
+from everytick.stores.sql.definitions import Compiled
 
 _OCCURRENCE = re.compile(r"occ_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
@@ -28,7 +29,7 @@ class Base:
         self._door = door
         self._sql = door.sql
         self._q = cold_queries_in(door.address.schema)
-        self._compiled = Compiled(self._sql.definitions, definitions_kept)
+        self._compiled = ServerDefinitions(self._sql.definitions, definitions_kept)
         self._left_out: dict[int, datetime] = {}
         """The jobs that this process leaves to others for a while, and until when: it cannot read them, or another
         session was in the way of their plans."""
@@ -39,7 +40,7 @@ class Base:
         """Return what carries shared verbs out on this connection."""
         return AsyncRunner(db, self._sql, self._compiled, cast("HotParts", self))
 
-    async def _definition(self, db: Connection, job: int, version: int) -> Kept:
+    async def _definition(self, db: Connection, job: int, version: int) -> Compiled:
         """Return one definition; one that cannot be read is not found, and says why."""
         found, broken = await self._compiled.read(db, [(job, version)])
         if (job, version) not in found:

@@ -8,8 +8,8 @@ from everytick.domain.config import Overrides
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.steps import NOT_STARTED, OccurrenceHeader, OccurrenceLife, RunState, rules_of
 from everytick.stores.base import Claim, ClaimKey
-from everytick.stores.postgres.compiled import Kept
 from everytick.stores.postgres.rows import Row
+from everytick.stores.sql.definitions import Compiled
 from everytick.stores.sql.rows import read_overrides
 
 PRIORITY, RIPE = 27, 31
@@ -21,7 +21,7 @@ def place_in_line(row: Row) -> tuple[object, ...]:
     return -row[PRIORITY], row[10], row[1]
 
 
-def claim(row: Row, kept: Kept, known: Mapping[str, RunState] | None) -> Claim:
+def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Claim:
     """Return an occurrence as its owner needs it, from the columns of a claim; its record is made when asked for."""
     (
         seq,
@@ -71,7 +71,7 @@ def claim(row: Row, kept: Kept, known: Mapping[str, RunState] | None) -> Claim:
     )
     life = OccurrenceLife(
         status=STATUSES[status],
-        runs=tuple(known.get(task.name, NOT_STARTED) for task in rules.tasks) if known else kept.unstarted,
+        runs=tuple(known.get(task.name, NOT_STARTED) for task in rules.tasks) if known else kept.rules.not_started,
         number=number,
         is_owned=owner is not None,
         ready_at=ready_at,

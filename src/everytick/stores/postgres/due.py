@@ -13,9 +13,10 @@ from everytick.stores.base import Batch, NodeScope, new_token
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base
-from everytick.stores.postgres.compiled import Kept, Key
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.rows import Row
+from everytick.stores.sql.definitions import Compiled, Key
+from everytick.stores.sql.rows import adjustment, pause
 
 HELD_FOR = timedelta(seconds=5)
 """A planner that falls silent while it holds jobs loses them after this time, and another one takes its turn."""
@@ -244,7 +245,7 @@ class Due(Base):
         return [_snapshot(row, definitions, facts) for row in standing if row[0] not in broken]
 
     async def _pasts(
-        self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Kept], facts: "_Facts"
+        self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], facts: "_Facts"
     ) -> dict[int, list[Past]]:
         """Return the definitions that open backfills need and the editions no longer hold, by job."""
         wanted = [
@@ -302,7 +303,7 @@ def _editions(standing: Iterable[Row]) -> list[Key]:
     return [(row[0], version) for row in standing for version in range(row[6], row[7] + 1)]
 
 
-def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnapshot:
+def _snapshot(row: Row, definitions: dict[Key, Compiled], facts: _Facts) -> JobSnapshot:
     """Return what a plan may see, from the columns of a standing, which are taken by their place."""
     job, id_, revision, woken, watermark, wake_at, first, last, retire_at, *rest = row
     editions = tuple([definitions[job, version].edition for version in range(first, last + 1)])
@@ -317,8 +318,8 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
         editions,
         wake_at,
         retire_at,
-        tuple(map(rows.pause, facts.pauses.get(job, ()))),
-        tuple(map(rows.adjustment, facts.adjustments.get(job, ()))),
+        tuple(map(pause, facts.pauses.get(job, ()))),
+        tuple(map(adjustment, facts.adjustments.get(job, ()))),
         None if rest[1] is None else Rescheduled(rest[0], rest[1], rest[2]),
         tuple(map(rows.request, requests[:PLAN_LIMIT])),
         len(requests) > PLAN_LIMIT,

@@ -7,18 +7,14 @@ from typing import Any, TypeAlias, TypeVar
 
 from everytick.domain.codes import ATTEMPT_STATUSES, CAUSE_CODE, CAUSES, RUN_STATUSES, STATUSES
 from everytick.domain.payload import Payload
-from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import (
     Active,
-    Adjustment,
-    AdjustmentKind,
-    Missed,
-    PausedSpan,
     Request,
 )
 from everytick.domain.steps import RunState, bounded
-from everytick.stores.open_requests import read_due_at, stored_due_at
-from everytick.stores.sql.rows import read_overrides, read_waits
+from everytick.stores.open_requests import stored_due_at
+from everytick.stores.sql.rows import read_waits
+from everytick.stores.sql.rows import request as read_request
 
 Row: TypeAlias = Any
 """A record of the driver, read by column name."""
@@ -80,51 +76,9 @@ def write_timeout(timeout: timedelta | None) -> int | None:
 # ---------------------------------------------------------------------------------------------------------- jobs
 
 
-def pause(row: Row) -> PausedSpan:
-    """Return one pause."""
-    held = row["since_at"], row["until_at"], Missed(row["missed"]), row["reason"]
-    return PausedSpan(*held, row["paused_by"], row["resumed_by"])
-
-
-def adjustment(row: Row) -> Adjustment:
-    """Return what was said of one instant."""
-    own = None
-    if row["overrides"] is not None or row["payload"] is not None:
-        own = read_overrides(row["overrides"], row["payload"])
-    return Adjustment(
-        row["instant_at"],
-        AdjustmentKind(row["kind"]),
-        row["moved_to_at"],
-        row["reason"],
-        row["adjusted_by"],
-        row["is_done"],
-        own,
-    )
-
-
 def request(row: Row) -> Request:
     """Return something that was asked for."""
-    payload, overlap = row["payload"], row["overlap"]
-    return Request(
-        key=row["key"],
-        cause=CAUSES[row["cause"]],
-        requested_at=row["requested_at"],
-        payload=None if payload is None else Payload(payload),
-        overlap=None if overlap is None else Overlap(overlap),
-        reason=row["reason"],
-        by=row["requested_by"],
-        replay_of=row["replay_of"],
-        scheduled_for=row["scheduled_for"],
-        covers_after=row["covers_after"],
-        covers_through=row["covers_through"],
-        after=row["fill_after"],
-        through=row["fill_through"],
-        again=row["again"],
-        keeps=tuple(json.loads(row["keeps"])) if row["keeps"] else (),
-        as_of_now=row["as_of_now"],
-        nth=row["nth"],
-        due_at=read_due_at(row["due_at"]),
-    )
+    return read_request(row, CAUSES[row["cause"]])
 
 
 def request_row(job: int, job_id: str, asked: Request) -> tuple[object, ...]:

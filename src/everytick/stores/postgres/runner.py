@@ -9,7 +9,7 @@ from everytick.domain.decisions import Creation
 from everytick.domain.job import Job
 from everytick.domain.snapshots import JobSnapshot
 from everytick.stores.base import Claim
-from everytick.stores.postgres.compiled import Compiled
+from everytick.stores.postgres.compiled import ServerDefinitions
 from everytick.stores.postgres.door import Connection
 from everytick.stores.postgres.queries import Queries
 from everytick.stores.sql.commands import (
@@ -53,7 +53,7 @@ class HotParts(Protocol):
 class AsyncRunner:
     """Sends a verb the answers to its commands, all from one connection."""
 
-    def __init__(self, db: Connection, sql: Queries, compiled: Compiled, hot: HotParts) -> None:
+    def __init__(self, db: Connection, sql: Queries, compiled: ServerDefinitions, hot: HotParts) -> None:
         self._db, self._sql, self._compiled, self._hot = db, sql, compiled, hot
 
     async def run(self, make: Make[T]) -> T:

@@ -19,9 +19,8 @@ from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, lean_columns
 from everytick.stores.postgres.claims import RIPE, place_in_line
 from everytick.stores.postgres.door import Connection, patiently
-from everytick.stores.postgres.marks import is_repeat
 from everytick.stores.postgres.rows import Row
-from everytick.stores.postgres.transaction import PostgresClaimTransaction
+from everytick.stores.postgres.transaction import PostgresClaimTransaction, is_repeat
 from everytick.stores.protocols import ClaimTransaction
 from everytick.stores.sql.rows import write_waits
 

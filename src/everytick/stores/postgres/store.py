@@ -21,17 +21,17 @@ from everytick.stores.open_requests import refuse_within
 from everytick.stores.postgres.asking import Asking
 from everytick.stores.postgres.bell import Bell
 from everytick.stores.postgres.door import Door, patiently, read_address
-from everytick.stores.postgres.history import HistoryVerbs
 from everytick.stores.postgres.migrate import migrate
 from everytick.stores.postgres.planning import Planning
 from everytick.stores.postgres.running import Running
 from everytick.stores.sql.cold import ColdVerbs
 from everytick.stores.sql.commands import Again, Make
+from everytick.stores.sql.definitions import MOST_KEPT
 
 T = TypeVar("T")
 
 
-class PostgresStore(Planning, Running, HistoryVerbs, ColdVerbs):
+class PostgresStore(Planning, Running, ColdVerbs):
     """Jobs and occurrences in one schema of a PostgreSQL, shared by any number of nodes.
 
     `pooling` says that a transaction-pooling proxy stands before the server: nothing is
@@ -46,7 +46,7 @@ class PostgresStore(Planning, Running, HistoryVerbs, ColdVerbs):
         schema: str | None = None,
         pooling: bool | None = None,
         connections: int = 8,
-        definitions_kept: int = 100_000,
+        definitions_kept: int = MOST_KEPT,
         clock: Callable[[], datetime] | None = None,
         settings: dict[str, str] | None = None,
     ) -> None:
@@ -154,3 +154,10 @@ class PostgresStore(Planning, Running, HistoryVerbs, ColdVerbs):
             # An edit may have mended a definition that this node could not read: it is tried again at once.
             self._left_out.clear()
         return stored
+
+    @patiently
+    async def prune(self, limit: int = 1000) -> int:
+        """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
+        async with self._door.connection() as db:
+            await db.execute(self._sql.relabel_wakes)
+            return int(await db.fetchval(self._sql.prune, limit))

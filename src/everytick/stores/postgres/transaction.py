@@ -3,11 +3,12 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
+from everytick.domain.codes import FIRST_ENDED
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Claim, Commit
 from everytick.stores.postgres.door import Connection, Door
-from everytick.stores.postgres.marks import is_repeat
+from everytick.stores.postgres.rows import Row
 
 Writer: TypeAlias = Callable[[Connection, Sequence[tuple[Claim, Step]]], Awaitable[set[int]]]
 """Writes steps on a connection as `commit_steps` does, and returns the handles of those that were written."""
@@ -102,3 +103,14 @@ class PostgresClaimTransaction:
         async with self._door.connection() as db:
             mark = await db.fetchrow(self._door.sql.wait_for_mark, self._claim.handle)
         return is_repeat(mark, self._claim, step)
+
+
+def is_repeat(mark: Row | None, claim: Claim, step: Step) -> bool:
+    """Tell from a stored occurrence whether the same step is there already: a commit whose reply was lost."""
+    if mark is None or mark["claim_token"] != claim.key.token:
+        return False
+    if mark["fence"] == claim.fence:
+        return bool(step.number <= mark["step_number"])
+    # An end raises the fence and keeps the number: its repeat finds its own effect.
+    over = mark["status"] >= FIRST_ENDED and mark["fence"] == claim.fence + 1
+    return bool(over and mark["step_number"] == step.number)

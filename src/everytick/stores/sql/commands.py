@@ -7,14 +7,13 @@ may be run twice, since a transaction may be repeated, so it has no effect outsi
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from everytick.domain.decisions import Creation
 from everytick.domain.job import Job
-from everytick.domain.snapshots import Edition
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.steps import Rules
 from everytick.domain.values import value
+from everytick.stores.sql.definitions import Compiled, Key
 from everytick.stores.sql.statements import Query, Row, Statement
 
 T = TypeVar("T")
@@ -51,7 +50,7 @@ class Many:
 class Versions:
     """Answers these versions of definitions, each by the job's key and its number."""
 
-    keys: tuple[tuple[int, int], ...]
+    keys: tuple[Key, ...]
 
 
 @value
@@ -101,28 +100,12 @@ Make: TypeAlias = Callable[[], Verb[T]]
 """Makes the generator. A repeated transaction needs a fresh one."""
 
 
-class ReadVersion(Protocol):
-    """One version of a definition, ready for use."""
-
-    @property
-    def job(self) -> Job:
-        """The definition."""
-
-    @property
-    def rules(self) -> Rules:
-        """What its occurrences run by that set nothing themselves."""
-
-    @property
-    def edition(self) -> Edition:
-        """The definition, and since when it is in force."""
-
-
 @value
 class Found:
     """The answer to `Versions`: those that can be read, and why the others cannot."""
 
-    read: Mapping[tuple[int, int], ReadVersion]
-    broken: Mapping[tuple[int, int], str]
+    read: Mapping[Key, Compiled]
+    broken: Mapping[Key, str]
 
 
 class Again(Exception):

@@ -7,10 +7,10 @@ from typing import Any
 from everytick.domain.config import Level, Overrides, overrides
 from everytick.domain.decisions import Span
 from everytick.domain.notes import Log, Progress
-from everytick.domain.occurrence import Attempt, Occurrence
+from everytick.domain.occurrence import Attempt, Cause, Occurrence
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
-from everytick.domain.snapshots import Ended, Missed, PausedSpan, Request
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Ended, Missed, PausedSpan, Request
 from everytick.domain.steps import RunState
 from everytick.stores.open_requests import read_due_at, stored_due_at
 from everytick.stores.sql.statements import Row
@@ -44,10 +44,30 @@ def read_overrides(rest: str | None, payload: str | None) -> Overrides:
     return Overrides(Level.OCCURRENCE, items)
 
 
-def pause(row: Row) -> PausedSpan:
-    """Return one pause."""
-    held = row["since_at"], row["until_at"], Missed(row["missed"]), row["pause_reason"]
-    return PausedSpan(*held, row["paused_by"], row["resumed_by"])
+def pause(row: Row, reason: str = "reason") -> PausedSpan:
+    """Return one pause; `reason` names the column with its reason."""
+    return PausedSpan(
+        since=row["since_at"],
+        until=row["until_at"],
+        missed=Missed(row["missed"]),
+        reason=row[reason],
+        by=row["paused_by"],
+        resumed_by=row["resumed_by"],
+    )
+
+
+def adjustment(row: Row) -> Adjustment:
+    """Return what was said of one instant."""
+    own = read_overrides(row["overrides"], row["payload"])
+    return Adjustment(
+        at=row["instant_at"],
+        kind=AdjustmentKind(row["kind"]),
+        to=row["moved_to_at"],
+        reason=row["reason"],
+        by=row["adjusted_by"],
+        done=bool(row["is_done"]),
+        overrides=own if own.items else None,
+    )
 
 
 def ended(row: Row, which: str) -> Ended | None:
@@ -58,12 +78,12 @@ def ended(row: Row, which: str) -> Ended | None:
     return Ended(*times, row[f"{which}_occurrence_id"])
 
 
-def request(row: Row) -> Request:
-    """Return something that was asked for."""
+def request(row: Row, cause: Cause | None = None) -> Request:
+    """Return something that was asked for; `cause` is given where the row holds its code."""
     overlap = row["overlap"]
     return Request(
         key=row["key"],
-        cause=row["cause"],
+        cause=cause or row["cause"],
         requested_at=row["requested_at"],
         payload=payload_or_none(row["payload"]),
         overlap=None if overlap is None else Overlap(overlap),

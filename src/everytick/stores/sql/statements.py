@@ -13,7 +13,7 @@ Markers in braces are resolved at load: codes (`{pending}`, see domain/codes.py)
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar, get_type_hints
 
 from everytick.domain.codes import (
     ATTEMPT_CODE,
@@ -58,6 +58,7 @@ _NAMES = {
     "watermark": ColumnKind.INSTANT,
     "keep_success": ColumnKind.DURATION,
     "keep_failure": ColumnKind.DURATION,
+    "kept": ColumnKind.DURATION,
     "execution_timeout": ColumnKind.DURATION,
     "occurrence_id": ColumnKind.ID,
     "status": ColumnKind.STATUS,
@@ -236,4 +237,12 @@ def bind_statements(kind: type[T], text: str, where: str, dialect: Dialect) -> T
     bound = bind_queries(kind, text, where)
     for name, sql in vars(bound).copy().items():
         setattr(bound, name, Statement(name, sql, dialect))
+    return bound
+
+
+def with_statements(bound: T, dialect: Dialect) -> T:
+    """Return the queries, where those that are annotated so take their parameters and give their columns by name."""
+    for name, kind in get_type_hints(type(bound)).items():
+        if kind is Statement:
+            setattr(bound, name, Statement(name, getattr(bound, name), dialect))
     return bound

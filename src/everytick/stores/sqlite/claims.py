@@ -16,10 +16,11 @@ from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, RunState, rules_of, runs_of
 from everytick.stores.base import Claim, ClaimKey
-from everytick.stores.sql.rows import NO_OVERRIDES, read_overrides
+from everytick.stores.sql.definitions import Compiled
+from everytick.stores.sql.rows import NO_OVERRIDES, read_overrides, run_state
 from everytick.stores.sqlite import rows
-from everytick.stores.sqlite.compiled import Compiled, Definitions
-from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.compiled import FileDefinitions
+from everytick.stores.sqlite.queries import COLD, Q, fetch
 from everytick.stores.sqlite.rows import Columns
 
 _SCHEDULE = Cause.SCHEDULE
@@ -34,12 +35,12 @@ Found: TypeAlias = list[tuple[Columns, Compiled]]
 """Rows of occurrences, each with the definition it runs under."""
 
 
-def readable(connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns]) -> Found:
+def readable(connection: sqlite3.Connection, definitions: FileDefinitions, found: Sequence[Columns]) -> Found:
     get = definitions.get
     return [(row, compiled) for row in found if (compiled := get(connection, row[_JOB], row[_VERSION])) is not None]
 
 
-def claims(connection: sqlite3.Connection, definitions: Definitions, handles: Sequence[int]) -> list[Claim]:
+def claims(connection: sqlite3.Connection, definitions: FileDefinitions, handles: Sequence[int]) -> list[Claim]:
     """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
     found = {row[_SEQ]: row for row in connection.execute(Q.held_occurrences, (str(list(handles)),))}
     legible = readable(connection, definitions, [found[seq] for seq in handles if seq in found])
@@ -47,7 +48,7 @@ def claims(connection: sqlite3.Connection, definitions: Definitions, handles: Se
 
 
 def begun(
-    connection: sqlite3.Connection, definitions: Definitions, ready: Found, node: str, token: int, now: datetime
+    connection: sqlite3.Connection, definitions: FileDefinitions, ready: Found, node: str, token: int, now: datetime
 ) -> list[Claim]:
     """Return claims of what this node has just come to own; most are plain, and what was written need not be read."""
     others = [row[_SEQ] for row, _ in ready if not row[_IS_PLAIN]]
@@ -85,10 +86,29 @@ def _plain_record(row: Columns, job_id: str, node: str, now: datetime) -> Occurr
     _, _, version, id_, scheduled_for, cause, late, covers_after, reason, created_at, _, _, _ = row
     instant = rows.moment(scheduled_for)
     return Occurrence(
-        rows.id_text(id_), job_id, version, instant, _RUNNING, CAUSES[cause], late == 1,
-        rows.moment_or_none(covers_after), instant, instant, instant, node, 1, now, None, None, NO_OVERRIDES, None,
-        reason, rows.moment(created_at), now, node,
-    )  # fmt: skip
+        id=rows.id_text(id_),
+        job_id=job_id,
+        version=version,
+        scheduled_for=instant,
+        status=_RUNNING,
+        cause=CAUSES[cause],
+        late=late == 1,
+        covers_after=rows.moment_or_none(covers_after),
+        covers_through=instant,
+        line_at=instant,
+        ready_at=instant,
+        owner=node,
+        fence=1,
+        started_at=now,
+        ended_at=None,
+        error=None,
+        overrides=NO_OVERRIDES,
+        replay_of=None,
+        reason=reason,
+        created_at=rows.moment(created_at),
+        updated_at=now,
+        node=node,
+    )
 
 
 def _claims(connection: sqlite3.Connection, found: Found) -> list[Claim]:
@@ -168,6 +188,6 @@ def _runs(connection: sqlite3.Connection, begun: Sequence[int]) -> dict[int, dic
     """Return where the tasks of these occurrences stand, by handle and name."""
     runs: dict[int, dict[str, RunState]] = {}
     if begun:
-        for row in connection.execute(Q.runs, (str(begun),)):
-            runs.setdefault(row[0], {})[row[1]] = rows.run_state(row[2:])
+        for row in fetch(connection, COLD.runs_of(handles=begun)):
+            runs.setdefault(row["handle"], {})[row["task"]] = run_state(row)
     return runs

@@ -11,7 +11,7 @@ from everytick.domain.facts import Fact
 from everytick.errors import Conflict
 from everytick.stores.base import Receipt
 from everytick.stores.sql.verbs import facts
-from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.opening import Driver
 from everytick.stores.sqlite.queries import COLD
@@ -35,7 +35,7 @@ def checked(within: Any, path: Path, driver: Driver) -> sqlite3.Connection:
 
 
 def request(
-    connection: sqlite3.Connection, path: Path, now: int, definitions: Definitions, job_id: str, fact: Fact
+    connection: sqlite3.Connection, path: Path, now: int, definitions: FileDefinitions, job_id: str, fact: Fact
 ) -> Receipt:
     """Ask in the transaction that is open there, or in one that the caller is left to commit."""
     with saying_which_file(path), _as_ours(connection):

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from everytick.domain.codes import CAUSE_CODE, CAUSES, STATUS_CODE, STATUSES
 from everytick.domain.occurrence import Cause
@@ -37,6 +38,22 @@ class LineHead:
 NOBODY = LineHead()
 
 
+class _ActiveRow(NamedTuple):
+    """One row of `active_of_jobs`; `crowds_of_jobs` adds how many there are, and whether this one is hidden."""
+
+    job_key: int
+    id: bytes
+    line_at: int
+    scheduled_for: int
+    status: int
+    cause: int
+    superseded_by_next: int
+    awaited: int
+    late: int
+    total: int = 0
+    hidden: int = 0
+
+
 def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collection[int]) -> Mapping[int, LineHead]:
     """Return who is active, by job; what the schedule of a paused job put in line is counted and not shown."""
     found = connection.execute(Q.active_of_jobs, (jobs, FEW + 1)).fetchall()
@@ -49,21 +66,21 @@ def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collect
         found = connection.execute(Q.active_of_jobs, (others, len(counts) * CROWD)).fetchall()
     moments = Moments()
     for job, (busy, waiting) in _sorted(found).items():
-        shown = [row for row in waiting if row[5] != _SCHEDULE] if job in paused else waiting
+        shown = [row for row in waiting if row.cause != _SCHEDULE] if job in paused else waiting
         made[job] = LineHead(
             _seen(busy[:_BUSY_SHOWN], moments),
             len(busy),
             _seen(_in_view(shown), moments),
             len(waiting),
-            all(row[7] for row in busy),
+            all(row.awaited for row in busy),
         )
     return made
 
 
-def _in_view(waiting: list[Columns]) -> list[Columns]:
+def _in_view(waiting: list[_ActiveRow]) -> list[_ActiveRow]:
     """Return the first in line, the newest of the schedule's own and the newest of all."""
     first, behind = waiting[:PLAN_LIMIT], waiting[PLAN_LIMIT:]
-    own = [row for row in behind[:-1] if row[5] == _SCHEDULE] if behind and behind[-1][5] != _SCHEDULE else []
+    own = [row for row in behind[:-1] if row.cause == _SCHEDULE] if behind and behind[-1].cause != _SCHEDULE else []
     return first + own[-1:] + behind[-1:]
 
 
@@ -73,26 +90,27 @@ def _crowds(found: Sequence[Columns]) -> Mapping[int, LineHead]:
     return {
         job: LineHead(
             _seen(busy, moments),
-            busy[0][9] if busy else 0,
-            _seen([row for row in waiting if not row[10]], moments),
-            waiting[0][9] if waiting else 0,
-            all(row[7] for row in busy),
+            busy[0].total if busy else 0,
+            _seen([row for row in waiting if not row.hidden], moments),
+            waiting[0].total if waiting else 0,
+            all(row.awaited for row in busy),
         )
         for job, (busy, waiting) in _sorted(found).items()
     }
 
 
-def _sorted(found: Sequence[Columns]) -> dict[int, tuple[list[Columns], list[Columns]]]:
-    by_job: dict[int, tuple[list[Columns], list[Columns]]] = {}
-    for row in found:
-        pair = by_job.get(row[0])
+def _sorted(found: Sequence[Columns]) -> dict[int, tuple[list[_ActiveRow], list[_ActiveRow]]]:
+    by_job: dict[int, tuple[list[_ActiveRow], list[_ActiveRow]]] = {}
+    for columns in found:
+        row = _ActiveRow(*columns)
+        pair = by_job.get(row.job_key)
         if pair is None:
-            pair = by_job[row[0]] = ([], [])
-        pair[row[4] == _WAITS].append(row)
+            pair = by_job[row.job_key] = ([], [])
+        pair[row.status == _WAITS].append(row)
     return by_job
 
 
-def _seen(chosen: Sequence[Columns], at: Moments) -> tuple[Active, ...]:
+def _seen(chosen: Sequence[_ActiveRow], at: Moments) -> tuple[Active, ...]:
     return tuple(
         Active(id_text(id_), at[line_at], at[for_], STATUSES[status], CAUSES[cause], superseded == 1, late == 1)
         for _, id_, line_at, for_, status, cause, superseded, _, late, *_ in chosen

@@ -13,7 +13,7 @@ from threading import Lock
 from types import ModuleType
 from typing import Literal, TypeVar
 
-from everytick.errors import MissingExtra, SchemaMismatch, StoreBroken, StoreUnavailable
+from everytick.errors import MissingExtra, SchemaMismatch, StoreBroken, StoreGone, StoreUnavailable
 from everytick.stores.queries import Migration, load_migrations
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.forks import ForkGuard, refuse_in_use
@@ -247,3 +247,33 @@ def statements(text: str) -> Iterator[str]:
             yield gathered
             gathered = ""
     assert not gathered.strip() or gathered.lstrip().startswith("--"), f"a statement has no end: {gathered[:80]}"
+
+
+class StoreFile:
+    """A path, and the file that was there when the store was opened; a look costs two microseconds.
+
+    A store whose file was deleted or replaced must not go on. SQLite would: it holds the file open, and writes to one
+    that has no name any more, while another process opens the new one and runs the same instants.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened: tuple[int, int] | None = None
+
+    def remember(self) -> None:
+        """From now on the file that is there is the right one."""
+        self._opened = self._found()
+
+    def check(self) -> None:
+        """Return if the file is still the one that was opened."""
+        if self._opened is None or (found := self._found()) == self._opened:
+            return
+        reason = "the file was deleted" if found is None else "another file was put in its place"
+        raise StoreGone(str(self._path), reason)
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino

@@ -3,34 +3,35 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
-from operator import itemgetter
-from typing import TypeVar
+from operator import attrgetter, itemgetter
+from typing import NamedTuple, TypeVar
 
 from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.job import Job
 from everytick.domain.needs import needs_in
-from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot, Past, Request
+from everytick.domain.snapshots import PLAN_LIMIT, Edition, Ended, JobSnapshot, Past, Request, Rescheduled
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import closed
 from everytick.domain.texts import PLAN_REFUSED
 from everytick.stores.base import Ahead, Batch, Commit, CommitAnswer, CommitFailed, NodeScope, new_token
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
+from everytick.stores.sql import rows as shared
 from everytick.stores.sql.rows import write_overrides
+from everytick.stores.sql.statements import Query, Row
 from everytick.stores.sqlite import rows
-from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.lines import NOBODY, lines
-from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.queries import COLD, Q, fetch
 from everytick.stores.sqlite.rows import NEVER, NO_TEXT, Columns, micros, micros_or_never
 from everytick.stores.sqlite.writer import Transaction
 from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
 
 T = TypeVar("T")
 
-_LONGEST_WAITING = itemgetter(7, 1)
-"""By wake_at, then id, of the columns of a due job."""
+_LONGEST_WAITING = attrgetter("wake_at", "id")
 
 _LINE = itemgetter(9, 0)
 """By line_at, then id, of the columns of a creation."""
@@ -40,9 +41,39 @@ _EVER = 2**62
 _NEEDS = 19
 
 
+class _JobRow(NamedTuple):
+    """One row of `due_jobs` or `look_at_jobs`, as the driver gives it."""
+
+    job_key: int
+    id: str
+    version: int
+    oldest_version: int
+    revision: int
+    woken: int
+    watermark: int
+    wake_at: int | None
+    retire_at: int | None
+    reschedule_made_at: int | None
+    reschedule_for: int
+    reschedule_by: str
+    last_end_scheduled_for: int
+    last_end_started_at: int | None
+    last_end_at: int | None
+    last_end_id: bytes
+    last_success_scheduled_for: int
+    last_success_started_at: int | None
+    last_success_at: int | None
+    last_success_id: bytes
+    other_success_scheduled_for: int
+    other_success_started_at: int | None
+    other_success_at: int | None
+    other_success_id: bytes
+    narrowed_at: int | None
+
+
 def due(
     connection: sqlite3.Connection,
-    definitions: Definitions,
+    definitions: FileDefinitions,
     scope: NodeScope,
     limit: int,
     by: datetime | None,
@@ -50,11 +81,18 @@ def due(
 ) -> Batch:
     """Return up to `limit` due jobs of the scope, all of one moment, which is `clock` by the store's clock."""
     until = clock if by is None else micros(by)
-    unknown, refused = json.dumps(list(scope.unknown)), definitions.refused()
-    asked = (until, int(not scope.unknown), unknown, int(refused == "[]"), refused, limit)
-    found: list[Columns] = []
+    refused = definitions.refused()
+    asked = {
+        "until_at": by or rows.moment(clock),
+        "knows_all": not scope.unknown,
+        "unknown": scope.unknown,
+        "reads_all": refused == "[]",
+        "refused": refused,
+        "limit": limit,
+    }
+    found: list[_JobRow] = []
     for needs in scope.met:
-        found += connection.execute(Q.due_jobs, (needs, *asked)).fetchall()
+        found += _job_rows(connection, Q.due_jobs(needs=needs, **asked))
     if len(scope.met) > 1:
         found.sort(key=_LONGEST_WAITING)
         del found[limit:]
@@ -63,27 +101,35 @@ def due(
 
 
 def look(
-    connection: sqlite3.Connection, definitions: Definitions, job_ids: Collection[str], clock: int
+    connection: sqlite3.Connection, definitions: FileDefinitions, job_ids: Collection[str], clock: int
 ) -> dict[str, JobSnapshot]:
     """Return snapshots of those of the jobs that exist, due or not, all of one moment."""
-    found = connection.execute(Q.look_at_jobs, (json.dumps(list(job_ids)),)).fetchall()
+    found = _job_rows(connection, Q.look_at_jobs(job_ids=job_ids))
     seen = {snapshot.job_id: snapshot for snapshot in _snapshots(connection, definitions, found, clock, clock)}
     return {id_: seen[id_] for id_ in job_ids if id_ in seen}
 
 
 def ahead(connection: sqlite3.Connection, now: int, scope: NodeScope) -> Ahead:
     """Return the earliest moments after now at which a job of the scope wakes and something of it may start."""
-    wakes = [connection.execute(Q.next_wake, (needs, now)).fetchone()[0] for needs in scope.met]
-    found = (connection.execute(Q.next_ready, (needs, now)).fetchone() for needs in scope.met)
-    wake_at = min((each for each in wakes if each is not None), default=None)
-    ready_at = min((row[0] for row in found if row is not None), default=None)
-    is_new = connection.execute(Q.count_needs).fetchone()[0] != scope.seen
-    texts = tuple(row[0] for row in connection.execute(Q.all_needs)) if is_new else ()
-    return Ahead(rows.moment(now), rows.moment_or_none(wake_at), rows.moment_or_none(ready_at), texts)
+    asked = {"now": rows.moment(now)}
+    wakes = [row["wake_at"] for needs in scope.met for row in fetch(connection, Q.next_wake(needs=needs, **asked))]
+    ready = [row["ready_at"] for needs in scope.met for row in fetch(connection, Q.next_ready(needs=needs, **asked))]
+    [known] = fetch(connection, Q.count_needs())
+    texts = fetch(connection, Q.all_needs()) if known["count"] != scope.seen else ()
+    return Ahead(
+        now=rows.moment(now),
+        wake_at=min(filter(None, wakes), default=None),
+        ready_at=min(ready, default=None),
+        needs=tuple(row["text"] for row in texts),
+    )
+
+
+def _job_rows(connection: sqlite3.Connection, query: Query) -> list[_JobRow]:
+    return list(map(_JobRow._make, connection.execute(query.statement.sql, query.arguments)))
 
 
 def _snapshots(
-    connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns], clock: int, until: int
+    connection: sqlite3.Connection, definitions: FileDefinitions, found: Sequence[_JobRow], clock: int, until: int
 ) -> list[JobSnapshot]:
     facts = _Facts(connection, found, clock, until)
     snapshots = []
@@ -97,42 +143,45 @@ def _snapshots(
 
 def _pasts(
     connection: sqlite3.Connection,
-    definitions: Definitions,
-    row: Columns,
+    definitions: FileDefinitions,
+    row: _JobRow,
     editions: tuple[Edition, ...],
     facts: "_Facts",
 ) -> tuple[Past, ...]:
     """Return the definitions that open backfills need and the editions no longer hold."""
-    asked = facts.asked(row[0])[:PLAN_LIMIT]
+    asked = facts.asked(row.job_key)[:PLAN_LIMIT]
     return tuple(_past(connection, definitions, row, each) for each in asked if reaches_back(each, editions))
 
 
-def _past(connection: sqlite3.Connection, definitions: Definitions, row: Columns, request: Request) -> Past:
+def _past(connection: sqlite3.Connection, definitions: FileDefinitions, row: _JobRow, request: Request) -> Past:
     assert request.after is not None, "a backfill says where it begins"
-    before = row[0], row[3]
-    asked = (*before, *before, micros(request.after), PAST_LIMIT + 1)
+    job_key, oldest = row.job_key, row.oldest_version
+    asked = Q.past_versions(job_key=job_key, oldest_version=oldest, fill_after=request.after, limit=PAST_LIMIT + 1)
     found = []
-    for version, since in connection.execute(Q.past_versions, asked).fetchall():
-        compiled = definitions.get(connection, row[0], version)
-        in_force_after = rows.moment_or_none(since)
-        found.append((in_force_after, None if compiled is None else Edition(compiled.job, in_force_after)))
+    for past in fetch(connection, asked):
+        compiled = definitions.get(connection, job_key, past["version"])
+        found.append((past["in_force_after"], None if compiled is None else compiled.edition))
     return past_of(request.key, found)
 
 
 class _Facts:
     """What stands beside the jobs of one batch, read in one statement per table."""
 
-    def __init__(self, connection: sqlite3.Connection, found: Sequence[Columns], clock: int, until: int) -> None:
-        jobs = json.dumps([row[0] for row in found])
-        self.pauses = _by_job(connection.execute(Q.pauses_of_jobs, (jobs,)), rows.pause)
-        self.adjustments = _by_job(connection.execute(Q.adjustments_of_jobs, (jobs,)), rows.adjustment)
+    def __init__(self, connection: sqlite3.Connection, found: Sequence[_JobRow], clock: int, until: int) -> None:
+        job_keys = [row.job_key for row in found]
+        self.pauses = _by_job(connection, Q.pauses_of_jobs(job_keys=job_keys), shared.pause)
+        self.adjustments = _by_job(connection, Q.adjustments_of_jobs(job_keys=job_keys), shared.adjustment)
         # A job that has retired by then shows all its requests.
-        seen = [(row[0], until if row[8] is None or row[8] > until else _EVER) for row in found]
-        asked = connection.execute(Q.requests_of_jobs, (json.dumps(seen),))
-        self._requests = _by_job(asked, lambda row: (rows.request(row), row[18] == 1))
+        seen = [
+            {"job_key": row.job_key, "until": until if row.retire_at is None or row.retire_at > until else _EVER}
+            for row in found
+        ]
+        self._requests = _by_job(
+            connection, Q.requests_of_jobs(seen=seen), lambda row: (shared.request(row), row["is_to_come"])
+        )
         now = rows.moment(clock)
         paused = {job for job, pauses in self.pauses.items() if any(pause.holds(now) for pause in pauses)}
-        self.lines = lines(connection, jobs, clock, paused)
+        self.lines = lines(connection, json.dumps(job_keys), clock, paused)
 
     def asked(self, job: int) -> list[Request]:
         """Return the open requests that have come, and one more than a plan sees if there are more."""
@@ -143,62 +192,79 @@ class _Facts:
         return next((request.due_at for request, is_to_come in self._requests.get(job, ()) if is_to_come), None)
 
 
-def _by_job(found: Iterable[Columns], read: Callable[[Columns], T]) -> dict[int, list[T]]:
-    sorted_: dict[int, list[T]] = defaultdict(list)
-    for row in found:
-        sorted_[row[0]].append(read(row[1:]))
-    return sorted_
+def _by_job(connection: sqlite3.Connection, query: Query, read: Callable[[Row], T]) -> dict[int, list[T]]:
+    by_job: dict[int, list[T]] = defaultdict(list)
+    for row in fetch(connection, query):
+        by_job[row["job_key"]].append(read(row))
+    return by_job
 
 
-def _editions(connection: sqlite3.Connection, definitions: Definitions, row: Columns) -> tuple[Edition, ...] | None:
+def _editions(connection: sqlite3.Connection, definitions: FileDefinitions, row: _JobRow) -> tuple[Edition, ...] | None:
     """Return the versions to decide by; None, and the job is set apart, if one of them cannot be read."""
-    job, newest, oldest = row[0], row[2], row[3]
+    job, newest, oldest = row.job_key, row.version, row.oldest_version
     editions = []
     for version in range(oldest, newest + 1):
         compiled = definitions.get(connection, job, version)
         if compiled is None:
-            definitions.refuse(job, newest, f"version {version}, which is still to be decided by, cannot be read")
+            definitions.refuse_editions(job, newest, version)
             return None
-        editions.append(Edition(compiled.job, compiled.in_force_after))
+        editions.append(compiled.edition)
     return tuple(editions)
 
 
-def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts, pasts: tuple[Past, ...]) -> JobSnapshot:
-    job = row[0]
+def _snapshot(row: _JobRow, editions: tuple[Edition, ...], facts: _Facts, pasts: tuple[Past, ...]) -> JobSnapshot:
+    job = row.job_key
     line = facts.lines.get(job, NOBODY)
     requests = facts.asked(job)
     return JobSnapshot(
-        job_id=row[1],
-        revision=row[4],
-        woken=row[5],
-        watermark=rows.moment(row[6]),
+        job_id=row.id,
+        revision=row.revision,
+        woken=row.woken,
+        watermark=rows.moment(row.watermark),
         editions=editions,
-        wake_at=rows.moment_or_none(row[7]),
-        retire_at=rows.moment_or_none(row[8]),
+        wake_at=rows.moment_or_none(row.wake_at),
+        retire_at=rows.moment_or_none(row.retire_at),
         pauses=tuple(facts.pauses.get(job, ())),
         adjustments=tuple(facts.adjustments.get(job, ())),
-        reschedule=rows.reschedule(row[9:12]),
+        reschedule=_reschedule(row),
         requests=tuple(requests[:PLAN_LIMIT]),
         more_requests=len(requests) > PLAN_LIMIT,
         busy=line.busy,
         busy_count=line.busy_count,
         waiting=line.waiting,
         waiting_count=line.waiting_count,
-        last_end=rows.ended(row[12:16]),
-        last_success=rows.ended(row[16:20]),
+        last_end=_ended(row.last_end_scheduled_for, row.last_end_started_at, row.last_end_at, row.last_end_id),
+        last_success=_ended(
+            row.last_success_scheduled_for, row.last_success_started_at, row.last_success_at, row.last_success_id
+        ),
         awaited=line.awaited,
         pasts=pasts,
-        other_success=rows.ended(row[20:24]),
-        narrowed_at=rows.moment_or_none(row[24]),
+        other_success=_ended(
+            row.other_success_scheduled_for, row.other_success_started_at, row.other_success_at, row.other_success_id
+        ),
+        narrowed_at=rows.moment_or_none(row.narrowed_at),
         next_request_at=facts.next_request_at(job),
     )
+
+
+def _reschedule(row: _JobRow) -> Rescheduled | None:
+    if row.reschedule_made_at is None:
+        return None
+    return Rescheduled(rows.moment(row.reschedule_made_at), rows.moment(row.reschedule_for), row.reschedule_by)
+
+
+def _ended(scheduled_for: int, started_at: int | None, ended_at: int | None, id_: bytes) -> Ended | None:
+    if ended_at is None:
+        return None
+    times = rows.moment(scheduled_for), rows.moment_or_none(started_at), rows.moment(ended_at)
+    return Ended(*times, rows.id_text(id_))
 
 
 # ------------------------------------------------------------------------------------------------------ the commit
 
 
 def commit_plans(
-    transaction: Transaction, definitions: Definitions, batch: Batch, plans: Sequence[Plan]
+    transaction: Transaction, definitions: FileDefinitions, batch: Batch, plans: Sequence[Plan]
 ) -> list[Commit]:
     """Write each plan whole, on the condition that its job's revision is still the snapshot's.
 
@@ -216,21 +282,23 @@ def commit_plans(
     return answers
 
 
-def set_aside(transaction: Transaction, definitions: Definitions, snapshot: JobSnapshot, reason: str) -> CommitAnswer:
+def set_aside(
+    transaction: Transaction, definitions: FileDefinitions, snapshot: JobSnapshot, reason: str
+) -> CommitAnswer:
     """Look at the job of a refused plan again in a minute, and say why, unless it has changed since."""
     now = rows.moment(transaction.now)
     aside = Batch(now, (snapshot,), new_token())
     [answer] = commit_plans(transaction, definitions, aside, [put_off(snapshot, now)])
     if answer is not Commit.COMMITTED:
         return answer
-    transaction.execute(Q.park_plan, (PLAN_REFUSED.format(reason=reason), snapshot.job_id))
+    transaction.run(Q.park_plan(reason=PLAN_REFUSED.format(reason=reason), job_id=snapshot.job_id))
     return CommitFailed(reason)
 
 
 class _Writing:
     """The rows of one batch of plans, gathered until all of them are known."""
 
-    def __init__(self, transaction: Transaction, definitions: Definitions, token: int) -> None:
+    def __init__(self, transaction: Transaction, definitions: FileDefinitions, token: int) -> None:
         self._transaction, self._definitions, self._token = transaction, definitions, token
         self._creations: list[Columns] = []
         self._needs: set[str] = set()
@@ -251,8 +319,8 @@ class _Writing:
         through, now = micros(plan.watermark), self._transaction.now
         assert through >= watermark, f"{plan.job_id}: the watermark moved back"
         if plan.cancels_before is not None:
-            asked = (plan.cancels_because, job, micros(plan.cancels_before))
-            self._transaction.execute(Q.ask_all_to_cancel, asked)
+            before = {"before_at": plan.cancels_before, "reason": plan.cancels_because}
+            self._transaction.run(Q.ask_all_to_cancel(job_key=job, **before))
         if plan.creations:
             compiled = self._definitions.get(self._transaction.connection, job, version)
             assert compiled is not None, f"{plan.job_id}: planned by a definition that cannot be read"
@@ -277,13 +345,13 @@ class _Writing:
             self._change_others(job, plan)
         # The revision says that the facts are still those of the snapshot: what it had none of needs no statement.
         if snapshot is None or plan.used or snapshot.adjustments:
-            self._settle_adjustments(job, plan, through)
+            self._settle_adjustments(job, plan)
         if snapshot is None or snapshot.pauses:
-            self._transaction.execute(Q.forget_pauses, (job, through))
+            self._transaction.run(Q.forget_pauses(job_key=job, watermark=plan.watermark))
         if plan.rescheduled:
-            self._transaction.execute(Q.forget_reschedule, (job,))
+            self._transaction.run(Q.forget_reschedule(job_key=job))
         if plan.narrowed:
-            self._transaction.execute(Q.forget_narrowing, (job,))
+            self._transaction.run(Q.forget_narrowing(job_key=job))
         self._transaction.rang = True
         return Commit.COMMITTED
 
@@ -303,35 +371,39 @@ class _Writing:
 
     def _keep(self, creation: Creation) -> None:
         """Take the results over that a replay keeps of its original; where they are gone it must not run at all."""
-        execute, made = self._transaction.execute, rows.id_bytes(creation.id)
-        if execute(Q.begin_kept, (made,)).rowcount:
-            original = rows.id_bytes(creation.replay_of or "")
-            kept = execute(Q.keep_runs, (made, original, json.dumps(creation.keeps))).rowcount
+        run = self._transaction.run
+        if run(Q.begin_kept(occurrence_id=creation.id)):
+            kept = run(
+                Q.keep_runs(
+                    occurrence_id=creation.id, original_occurrence_id=creation.replay_of or "", tasks=creation.keeps
+                )
+            )
             if kept < len(creation.keeps):
+                made = rows.id_bytes(creation.id)
                 end(self._transaction, self._definitions, made, OccurrenceStatus.CANCELED, NOTHING_TO_KEEP)
 
     def _change_others(self, job: int, plan: Plan) -> None:
         """Release, end and cancel what existed before, and answer what was asked."""
-        execute, now = self._transaction.execute, self._transaction.now
+        run, now = self._transaction.run, rows.moment(self._transaction.now)
         for id_ in plan.releases:
-            execute(Q.release_occurrence, (now, now, rows.id_bytes(id_)))
+            run(Q.release_occurrence(occurrence_id=id_, now=now))
         for ending in plan.endings:
             reason = f"{ending.why} {ending.detail}".strip()
             end(self._transaction, self._definitions, rows.id_bytes(ending.id), ending.status, reason)
         for id_ in plan.cancels:
-            execute(Q.ask_to_cancel, (plan.cancels_because, rows.id_bytes(id_), False))
+            run(Q.ask_to_cancel(occurrence_id=id_, reason=plan.cancels_because))
         for answer in plan.answers:
+            asked = {"job_key": job, "cause": answer.cause, "key": answer.key}
             if answer.done_through is None:
-                execute(Q.forget_request, (job, CAUSE_CODE[answer.cause], answer.key))
+                run(Q.forget_request(**asked))
             else:
-                cause = CAUSE_CODE[answer.cause]
-                execute(Q.continue_backfill, (micros(answer.done_through), now, job, cause, answer.key))
-                execute(Q.count_moved_request)
+                run(Q.continue_backfill(**asked, fill_after=answer.done_through, now=now))
+                run(Q.count_moved_request())
 
-    def _settle_adjustments(self, job: int, plan: Plan, through: int) -> None:
+    def _settle_adjustments(self, job: int, plan: Plan) -> None:
         for used in plan.used:
-            self._transaction.execute(Q.use_adjustment, (job, micros(used.at)))
-        self._transaction.execute(Q.forget_adjustments, (job, through))
+            self._transaction.run(Q.use_adjustment(job_key=job, instant_at=used.at))
+        self._transaction.run(Q.forget_adjustments(job_key=job, watermark=plan.watermark))
 
 
 def creation_columns(job: int, definition: Job, creation: Creation, now: int) -> Columns:
@@ -372,7 +444,7 @@ def creation_columns(job: int, definition: Job, creation: Creation, now: int) ->
 
 
 def end(
-    transaction: Transaction, definitions: Definitions, id_: bytes | None, status: OccurrenceStatus, reason: str
+    transaction: Transaction, definitions: FileDefinitions, id_: bytes | None, status: OccurrenceStatus, reason: str
 ) -> int | None:
     """End an occurrence and its runs without its owner, never well; return its job, or None if it had ended already."""
     now = transaction.now
@@ -388,10 +460,10 @@ def end(
     return int(job)
 
 
-def _close_runs(transaction: Transaction, definitions: Definitions, seq: int, job: int, version: int) -> None:
+def _close_runs(transaction: Transaction, definitions: FileDefinitions, seq: int, job: int, version: int) -> None:
     """End the runs of an occurrence that waited for a retry, or for a node to go on with it."""
-    found = transaction.execute(Q.runs, (json.dumps([seq]),)).fetchall()
+    found = fetch(transaction.connection, COLD.runs_of(handles=[seq]))
     compiled = definitions.get(transaction.connection, job, version)
-    runs = {row[1]: rows.run_state(row[2:]) for row in found}
+    runs = {row["task"]: shared.run_state(row) for row in found}
     ended = closed(None if compiled is None else compiled.rules, runs, rows.moment(transaction.now))
     transaction.executemany(Q.write_run, [rows.run_columns(seq, task, run) for task, run in ended.items()])

@@ -1,7 +1,10 @@
 """The queries of this store by name; `queries.sql` says what each guarantees."""
 
+import sqlite3
+
 from everytick.stores.queries import load_queries
 from everytick.stores.sql.queries import cold_queries
+from everytick.stores.sql.statements import Query, Row, Statement, with_statements
 from everytick.stores.sqlite.dialect import SQLITE
 
 PACKAGE = "everytick.stores.sqlite"
@@ -10,48 +13,47 @@ PACKAGE = "everytick.stores.sqlite"
 class Queries:
     """Every query of `queries.sql`: a name too many or too few on either side is an error at import."""
 
-    due_jobs: str
-    look_at_jobs: str
-    next_wake: str
-    count_needs: str
-    all_needs: str
+    due_jobs: Statement
+    look_at_jobs: Statement
+    next_wake: Statement
+    count_needs: Statement
+    all_needs: Statement
     add_needs: str
-    next_ready: str
+    next_ready: Statement
     active_of_jobs: str
     active_counts: str
     crowds_of_jobs: str
-    pauses_of_jobs: str
-    adjustments_of_jobs: str
-    requests_of_jobs: str
+    pauses_of_jobs: Statement
+    adjustments_of_jobs: Statement
+    requests_of_jobs: Statement
     definition: str
-    past_versions: str
+    past_versions: Statement
     states_of_jobs: str
     move_watermark: str
-    park_plan: str
+    park_plan: Statement
     create_occurrence: str
-    release_occurrence: str
+    release_occurrence: Statement
     end_occurrence: str
     owe_reports: str
-    ask_to_cancel: str
-    ask_all_to_cancel: str
+    ask_to_cancel: Statement
+    ask_all_to_cancel: Statement
     await_ends: str
     add_span: str
-    use_adjustment: str
-    forget_adjustments: str
-    forget_reschedule: str
-    forget_narrowing: str
-    forget_pauses: str
+    use_adjustment: Statement
+    forget_adjustments: Statement
+    forget_reschedule: Statement
+    forget_narrowing: Statement
+    forget_pauses: Statement
     forget_editions: str
     come_of_age: str
     ready_occurrences: str
-    own_occurrences: str
+    own_occurrences: Statement
     held_occurrences: str
-    runs: str
     fences: str
     advance_occurrence: str
-    forget_claims: str
-    hold_given_back: str
-    retired_of: str
+    forget_claims: Statement
+    hold_given_back: Statement
+    retired_of: Statement
     end_owned: str
     end_well: str
     write_run: str
@@ -70,18 +72,25 @@ class Queries:
     wake_jobs_of: str
     wake_job_of: str
     beat: str
-    forget_request: str
-    continue_backfill: str
-    count_moved_request: str
-    begin_kept: str
-    keep_runs: str
-    jobs_with_aged: str
-    last_kept: str
-    aged_of_job: str
-    last_of_jobs: str
-    forget_keys: str
-    forget_occurrences: str
+    forget_request: Statement
+    continue_backfill: Statement
+    count_moved_request: Statement
+    begin_kept: Statement
+    keep_runs: Statement
+    jobs_with_aged: Statement
+    last_kept: Statement
+    aged_of_job: Statement
+    last_of_jobs: Statement
+    forget_keys: Statement
+    forget_occurrences: Statement
 
 
-Q = load_queries(Queries, PACKAGE)
+Q = with_statements(load_queries(Queries, PACKAGE), SQLITE)
 COLD = cold_queries(PACKAGE, SQLITE)
+
+
+def fetch(connection: sqlite3.Connection, query: Query) -> list[Row]:
+    """Return the rows of a query by column name, in values of the domain."""
+    found = connection.execute(query.statement.sql, query.arguments)
+    columns = found.description
+    return query.statement.read([column[0] for column in columns], found) if columns else []

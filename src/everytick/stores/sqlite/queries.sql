@@ -8,29 +8,31 @@
 -- Jobs of one text of needs whose wake_at has come, longest-waiting first; without some jobs, and without those whose
 -- definition this process cannot read.
 select s.job_key, s.id, s.version, s.oldest_version, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
-       s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.last_end_scheduled_for, s.last_end_started_at, s.last_end_at,
-       s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at, s.last_success_at, s.last_success_id,
-       s.other_success_scheduled_for, s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
+       s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.last_end_scheduled_for, s.last_end_started_at,
+       s.last_end_at, s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at,
+       s.last_success_at, s.last_success_id, s.other_success_scheduled_for,
+       s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
   from job_state s
- where s.needs = ? and s.wake_at <= ? and (? or s.id not in (select value from json_each(?)))
-   and (? or (s.job_key || ':' || s.version) not in (select value from json_each(?)))
- order by s.wake_at, s.id limit ?;
+ where s.needs = :needs and s.wake_at <= :until_at and (:knows_all or not s.id {in unknown})
+   and (:reads_all or (s.job_key || ':' || s.version) not in (select value from json_each(:refused)))
+ order by s.wake_at, s.id limit :limit;
 
 -- look_at_jobs --
 -- The same columns for these jobs, due or not.
 select s.job_key, s.id, s.version, s.oldest_version, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
-       s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.last_end_scheduled_for, s.last_end_started_at, s.last_end_at,
-       s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at, s.last_success_at, s.last_success_id,
-       s.other_success_scheduled_for, s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
-  from job_state s where s.id in (select value from json_each(?));
+       s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.last_end_scheduled_for, s.last_end_started_at,
+       s.last_end_at, s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at,
+       s.last_success_at, s.last_success_id, s.other_success_scheduled_for,
+       s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
+  from job_state s where s.id {in job_ids};
 
 -- next_wake --
 -- The earliest wake_at of one text of needs that is still to come.
-select min(wake_at) from job_state where needs = ? and wake_at > ?;
+select min(wake_at) as wake_at from job_state where needs = :needs and wake_at > :now;
 
 -- count_needs --
 -- How many texts of needs there are.
-select count(*) from needs;
+select count(*) as count from needs;
 
 -- all_needs --
 -- Every text of needs.
@@ -43,7 +45,7 @@ insert into needs (text) values (?) on conflict do nothing;
 -- next_ready --
 -- The earliest moment still to come at which something of one text of needs may start.
 select ready_at from occurrence
- where is_early = 1 and needs = ? and ready_at > ? and (status = {pending} or (status = {awaiting_retry} and owner is null))
+ where is_early = 1 and needs = :needs and ready_at > :now and (status = {pending} or (status = {awaiting_retry} and owner is null))
  order by ready_at limit 1;
 
 -- active_of_jobs --
@@ -80,29 +82,29 @@ select job_key, id, line_at, scheduled_for, status, cause, superseded_by_next, a
 -- pauses_of_jobs --
 -- The pauses still to be decided, in the order in which they were made.
 select job_key, since_at, until_at, missed, reason, paused_by, resumed_by
-  from pause where job_key in (select value from json_each(?)) order by pause_key;
+  from pause where job_key {in job_keys} order by pause_key;
 
 -- adjustments_of_jobs --
 -- What people want of single instants, in the order in which they said so.
 select job_key, instant_at, kind, moved_to_at, reason, adjusted_by, is_done, overrides, payload
-  from adjustment where job_key in (select value from json_each(?)) order by adjustment_key;
+  from adjustment where job_key {in job_keys} order by adjustment_key;
 
 -- requests_of_jobs --
 -- The oldest 101 open requests of each job that a plan of a moment sees: one more than it may answer. The next one that is
 -- still to come follows. Jobs and moments come in pairs.
 select r.job_key, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by, r.replay_of,
        r.scheduled_for, r.covers_after, r.covers_through, r.fill_after, r.fill_through, r.again, r.keeps, r.as_of_now,
-       r.nth, r.due_at, r.due_at > a.until as is_to_come
-  from (select json_extract(value, '$[0]') as job_key, json_extract(value, '$[1]') as until from json_each(?)) a
+       r.nth, r.due_at, r.due_at > seen.until as is_to_come
+  from {rows seen: job_key int, until bigint}
  cross join request r on r.request_key in (
        select request_key
          from (select q.request_key from request q
-                where q.job_key = a.job_key and q.due_at <= a.until order by q.due_at, q.request_key limit 101)
+                where q.job_key = seen.job_key and q.due_at <= seen.until order by q.due_at, q.request_key limit 101)
        union all
        select request_key
          from (select q.request_key from request q
-                where q.job_key = a.job_key and q.due_at > a.until order by q.due_at, q.request_key limit 1))
- where exists (select 1 from request q where q.job_key = a.job_key)
+                where q.job_key = seen.job_key and q.due_at > seen.until order by q.due_at, q.request_key limit 1))
+ where exists (select 1 from request q where q.job_key = seen.job_key)
  order by r.due_at, r.request_key;
 
 -- definition --
@@ -113,11 +115,11 @@ select v.definition, j.id, j.created_at, v.edited_at, v.in_force_after
 -- past_versions --
 -- Versions of a job before this one, from that in force right after a moment on, and since when each was.
 select version, in_force_after from job_version
- where job_key = ? and version < ?
+ where job_key = :job_key and version < :oldest_version
    and version >= coalesce((select max(p.version) from job_version p
-                             where p.job_key = ? and p.version < ?
-                               and (p.in_force_after is null or p.in_force_after <= ?)), 1)
- order by version limit ?;
+                             where p.job_key = :job_key and p.version < :oldest_version
+                               and (p.in_force_after is null or p.in_force_after <= :fill_after)), 1)
+ order by version limit :limit;
 
 -- states_of_jobs --
 -- What the commit of plans is conditional on; under the write lock nobody can change it before we write.
@@ -134,7 +136,7 @@ update job_state
 
 -- park_plan --
 -- Says why the plan of a job was refused; the next plan that is written clears it.
-update job_state set parked_reason = ? where id = ?;
+update job_state set parked_reason = :reason where id = :job_id;
 
 -- create_occurrence --
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
@@ -147,7 +149,9 @@ on conflict (id) do nothing;
 
 -- release_occurrence --
 -- What still stands in line has a place now; what was canceled meanwhile stays so.
-update occurrence set status = {pending}, updated_at = ?, is_early = iif(is_early is null, null, coalesce(ready_at > ?, 0)) where id = ? and status = {queued};
+update occurrence set status = {pending}, updated_at = :now,
+       is_early = iif(is_early is null, null, coalesce(ready_at > :now, 0))
+ where id = :occurrence_id and status = {queued};
 
 -- end_occurrence --
 -- Ends what nobody runs, and fences out an owner that kept it waiting; what somebody claimed meanwhile, or ended, stays.
@@ -164,13 +168,14 @@ insert into report (needs, ended_at, handle)
 select needs, ended_at, handle from occurrence where handle in (select value from json_each(?));
 
 -- ask_to_cancel --
--- The owner is told by its next beat; what has ended is not asked. Only a person replaces a reason that is there.
-update occurrence set cancel_reason = ? where id = ? and status < {first_ended} and (? or cancel_reason is null);
+-- The owner is told by its next beat; what has ended is not asked. A reason that is there stays.
+update occurrence set cancel_reason = :reason
+ where id = :occurrence_id and status < {first_ended} and cancel_reason is null;
 
 -- ask_all_to_cancel --
 -- Everybody of the job who is busy and stood in line before this moment is asked, whom a snapshot named or not.
-update occurrence indexed by occurrence_active set cancel_reason = ?
- where job_key = ? and status <> {queued} and ended_at is null and cancel_reason is null and line_at < ?;
+update occurrence indexed by occurrence_active set cancel_reason = :reason
+ where job_key = :job_key and status <> {queued} and ended_at is null and cancel_reason is null and line_at < :before_at;
 
 -- await_ends --
 -- Somebody waits for the end of whatever is active of the job now: each of them will wake it.
@@ -183,24 +188,24 @@ values (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- use_adjustment --
 -- What was moved exists at its new time.
-update adjustment set is_done = 1 where job_key = ? and instant_at = ?;
+update adjustment set is_done = 1 where job_key = :job_key and instant_at = :instant_at;
 
 -- forget_adjustments --
 -- Nothing at or before the watermark is asked about again, but a move to another time waits for that time.
 delete from adjustment
- where job_key = ? and instant_at <= ? and not (kind = 'move' and is_done = 0 and moved_to_at is not instant_at);
+ where job_key = :job_key and instant_at <= :watermark and not (kind = 'move' and is_done = 0 and moved_to_at is not instant_at);
 
 -- forget_reschedule --
 -- The rescheduled run exists.
-update job_state set reschedule_made_at = null, reschedule_for = null, reschedule_by = null where job_key = ?;
+update job_state set reschedule_made_at = null, reschedule_for = null, reschedule_by = null where job_key = :job_key;
 
 -- forget_narrowing --
 -- Nothing waits any more that the edit of recovery left no reason for.
-update job_state set narrowed_at = null where job_key = ?;
+update job_state set narrowed_at = null where job_key = :job_key;
 
 -- forget_pauses --
 -- A pause that is decided through needs no answer any more.
-delete from pause where job_key = ? and until_at <= ?;
+delete from pause where job_key = :job_key and until_at <= :watermark;
 
 -- forget_editions --
 -- The newest version in force at the watermark, and those after it, are what is left to decide by.
@@ -234,9 +239,9 @@ select handle, job_key, version, id, scheduled_for, cause, late, covers_after, r
 -- own_occurrences --
 -- The durable start: from now on only this node writes, under a fence that nobody had before.
 update occurrence
-   set found = status, status = {running}, owner = ?, node = ?, fence = fence + 1, claim_token = ?, claimed_at = ?,
-       started_at = coalesce(started_at, ?), updated_at = ?
- where handle in (select value from json_each(?)) and status < {first_ended};
+   set found = status, status = {running}, owner = :node, node = :node, fence = fence + 1, claim_token = :token, claimed_at = :now,
+       started_at = coalesce(started_at, :now), updated_at = :now
+ where handle {in handles} and status < {first_ended};
 
 -- held_occurrences --
 -- Occurrences by their handles, whole; it begins as ready_occurrences does.
@@ -244,12 +249,6 @@ select handle, job_key, version, id, scheduled_for, status, cause, late, covers_
        owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
        step_number, claimed_at, lost, cancel_reason, claim_token, node, found
   from occurrence where handle in (select value from json_each(?));
-
--- runs --
--- Where the tasks of these occurrences stand.
-select handle, task, status, attempts, retries, last_attempt_status, resume_at, started_at, attempt_started_at, ended_at, error,
-       result, waits, because_of, out_of_time
-  from task_run where handle in (select value from json_each(?));
 
 -- fences --
 -- What the steps of owners are conditional on; under the write lock nobody can change it before we write.
@@ -270,24 +269,24 @@ update occurrence
 -- The claims of these were given back before an attempt began: some of them had not started before, and the node of
 -- all is that of their last attempt.
 update occurrence
-   set started_at = iif(handle in (select value from json_each(?)), null, started_at),
+   set started_at = iif(handle {in unstarted}, null, started_at),
        node = (select a.node from attempt a where a.handle = occurrence.handle and a.started_at is not null
                 order by a.started_at desc, a.task desc, a.number desc limit 1)
- where handle in (select value from json_each(?));
+ where handle {in handles};
 
 -- hold_given_back --
 -- Of these, what a pause or a disable holds stands in line again.
 update occurrence set status = {queued}
- where handle in (select value from json_each(?)) and status = {pending} and owner is null
+ where handle {in handles} and status = {pending} and owner is null
    and ((cause = {cause.schedule} and exists (select 1 from pause p where p.job_key = occurrence.job_key
-                                 and (p.until_at is null or p.until_at > ?)))
+                                 and (p.until_at is null or p.until_at > :now)))
         or exists (select 1 from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
                     where s.job_key = occurrence.job_key and v.enabled = 0));
 
 -- retired_of --
 -- Those of these whose job has retired.
-select o.id, o.job_key from occurrence o join job_state s on s.job_key = o.job_key
- where o.handle in (select value from json_each(?)) and o.status < {first_ended} and o.owner is null and s.retire_at <= ?;
+select o.id as occurrence_id, o.job_key from occurrence o join job_state s on s.job_key = o.job_key
+ where o.handle {in handles} and o.status < {first_ended} and o.owner is null and s.retire_at <= :now;
 
 -- end_owned --
 -- The owner's last step, by key, fence and token: it raises the fence, so that a finished row matches no owner.
@@ -427,13 +426,13 @@ insert into node (id, beat_at, beats) values (?, ?, 1)
 
 -- forget_request --
 -- The request is answered.
-delete from request where job_key = ? and cause = ? and key = ?;
+delete from request where job_key = :job_key and cause = :cause and key = :key;
 
 -- continue_backfill --
 -- A backfill that was cut goes on after this instant, behind the others.
 update request
-   set fill_after = ?, requested_at = ?, request_key = (select request_key + 1 from sqlite_sequence where name = 'request')
- where job_key = ? and cause = ? and key = ?;
+   set fill_after = :fill_after, requested_at = :now, request_key = (select request_key + 1 from sqlite_sequence where name = 'request')
+ where job_key = :job_key and cause = :cause and key = :key;
 
 -- count_moved_request --
 -- The next request comes behind the one that was moved to the end.
@@ -441,52 +440,53 @@ update sqlite_sequence set seq = seq + 1 where name = 'request';
 
 -- begin_kept --
 -- A replay that keeps results has something written about it before its first step.
-update occurrence set step_number = 1 where id = ? and fence = 0 and step_number = 0;
+update occurrence set step_number = 1 where id = :occurrence_id and fence = 0 and step_number = 0;
 
 -- keep_runs --
 -- The results of these tasks are taken over from one occurrence to another, which will not run them.
 insert into task_run (handle, task, status, attempts, retries, started_at, ended_at, result, out_of_time)
 select n.handle, r.task, r.status, 0, 0, r.started_at, r.ended_at, r.result, 0
-  from occurrence o join task_run r on r.handle = o.handle join occurrence n on n.id = ?
- where o.id = ? and r.status = {run.success} and r.task in (select value from json_each(?));
+  from occurrence o join task_run r on r.handle = o.handle join occurrence n on n.id = :occurrence_id
+ where o.id = :original_occurrence_id and r.status = {run.success} and r.task {in tasks};
 
 -- jobs_with_aged --
 -- Of some jobs in the order of their keys: those that have something old enough to be forgotten.
 select j.job_key, j.keep_success, j.keep_failure, j.keep_last
-  from (select job_key, keep_success, keep_failure, keep_last from job_state where job_key > ? order by job_key limit ?) j
+  from (select job_key, keep_success, keep_failure, keep_last from job_state where job_key > :after_key order by job_key limit :limit) j
  where exists (select 1 from occurrence o indexed by occurrence_ended
                 where o.job_key = j.job_key and o.status in ({completed}, {completed_with_errors}, {skipped})
-                  and o.ended_at < ? - j.keep_success)
+                  and o.ended_at < :now - j.keep_success)
     or exists (select 1 from occurrence o indexed by occurrence_ended
                 where o.job_key = j.job_key and o.status in ({failed}, {canceled}, {failed_stale}, {missed}, {superseded})
-                  and o.ended_at < ? - j.keep_failure);
+                  and o.ended_at < :now - j.keep_failure);
 
 -- last_kept --
 -- The place of the oldest among the newest that a job keeps whatever their age; none if it has no more than those.
-select scheduled_for, id from occurrence indexed by occurrence_of_job
- where job_key = ? and status >= {first_ended} order by scheduled_for desc, id desc limit 1 offset ?;
+select scheduled_for, id as occurrence_id from occurrence indexed by occurrence_of_job
+ where job_key = :job_key and status >= {first_ended} order by scheduled_for desc, id desc limit 1 offset :offset;
 
 -- aged_of_job --
 -- What ended so before this moment, was reported, and stands before this place; the oldest end first.
 select handle from occurrence indexed by occurrence_ended
- where job_key = ? and status = ? and ended_at < ? and (scheduled_for, id) < (?, ?) and not exists (
+ where job_key = :job_key and status = :status and ended_at < :now - :kept
+   and (:keeps_none or (scheduled_for, id) < (:scheduled_for, :occurrence_id)) and not exists (
        select 1 from report r
         where r.needs = occurrence.needs and r.ended_at = occurrence.ended_at and r.handle = occurrence.handle)
- order by ended_at limit ?;
+ order by ended_at limit :limit;
 
 -- last_of_jobs --
 -- The last of as many jobs as are looked through at once; none if there are fewer.
-select job_key from job where job_key > ? order by job_key limit 1 offset ?;
+select job_key from job where job_key > :after_key order by job_key limit 1 offset :offset;
 
 -- forget_keys --
 -- A key whose newest use is forgotten with its occurrence.
 delete from request_key
  where id in (select o.id from occurrence o
-               where o.handle in (select value from json_each(?)) and o.cause in ({cause.trigger}, {cause.replay}));
+               where o.handle {in handles} and o.cause in ({cause.trigger}, {cause.replay}));
 
 -- forget_occurrences --
 -- Only what has ended and was reported goes, whatever was asked.
 delete from occurrence
- where handle in (select value from json_each(?)) and status >= {first_ended} and not exists (
+ where handle {in handles} and status >= {first_ended} and not exists (
        select 1 from report r
         where r.needs = occurrence.needs and r.ended_at = occurrence.ended_at and r.handle = occurrence.handle);

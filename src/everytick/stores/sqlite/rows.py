@@ -1,27 +1,14 @@
 """Values to columns and back: microseconds since 1970, 16-byte ids, small numbers for statuses."""
 
-import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from everytick.domain.codes import ATTEMPT_CODE, ATTEMPT_STATUSES, CAUSES, RUN_CODE, RUN_STATUSES
+from everytick.domain.codes import ATTEMPT_CODE, RUN_CODE
 from everytick.domain.ids import EPOCH
-from everytick.domain.payload import Payload
-from everytick.domain.policies import Overlap
-from everytick.domain.snapshots import (
-    Adjustment,
-    AdjustmentKind,
-    Ended,
-    Missed,
-    PausedSpan,
-    Request,
-    Rescheduled,
-)
 from everytick.domain.steps import RunState, bounded
-from everytick.stores.open_requests import read_due_at
-from everytick.stores.sql.rows import read_overrides, read_waits, write_waits
+from everytick.stores.sql.rows import write_waits
 
 Columns: TypeAlias = Sequence[Any]
 """One row as the driver gives it."""
@@ -131,75 +118,3 @@ def run_columns(seq: int, task: str, run: RunState) -> Columns:
         NO_TEXT if because_of is None else because_of,
         1 if run.out_of_time else 0,
     )
-
-
-def run_state(row: Columns) -> RunState:
-    """Return where a run stands, from its columns after (handle, task)."""
-    return RunState(
-        RUN_STATUSES[row[0]],
-        row[1],
-        row[2],
-        None if row[3] is None else ATTEMPT_STATUSES[row[3]],
-        moment_or_none(row[4]),
-        moment_or_none(row[5]),
-        moment_or_none(row[6]),
-        moment_or_none(row[7]),
-        row[8],
-        None if row[9] is None else Payload(row[9]),
-        read_waits(row[10]),
-        row[11],
-        bool(row[12]),
-    )
-
-
-def request(row: Columns) -> Request:
-    """Return an open request, from its columns after the job."""
-    return Request(
-        row[0],
-        CAUSES[row[1]],
-        moment(row[2]),
-        None if row[3] is None else Payload(row[3]),
-        None if row[4] is None else Overlap(row[4]),
-        row[5],
-        row[6],
-        row[7],
-        moment_or_none(row[8]),
-        moment_or_none(row[9]),
-        moment_or_none(row[10]),
-        moment_or_none(row[11]),
-        moment_or_none(row[12]),
-        bool(row[13]),
-        () if row[14] is None else tuple(json.loads(row[14])),
-        bool(row[15]),
-        nth=row[16],
-        due_at=read_due_at(moment(row[17])),
-    )
-
-
-def pause(row: Columns) -> PausedSpan:
-    """Return a pause, from its columns after the job."""
-    return PausedSpan(moment(row[0]), moment_or_none(row[1]), Missed(row[2]), row[3], row[4], row[5])
-
-
-def adjustment(row: Columns) -> Adjustment:
-    """Return an adjustment, from its columns after the job."""
-    set_ = read_overrides(row[6], row[7])
-    return Adjustment(
-        moment(row[0]),
-        AdjustmentKind(row[1]),
-        moment_or_none(row[2]),
-        row[3],
-        row[4],
-        bool(row[5]),
-        set_ if set_.items else None,
-    )
-
-
-def ended(row: Columns) -> Ended | None:
-    """Return an end, from (scheduled_for, started_at, ended_at, id)."""
-    return None if row[2] is None else Ended(moment(row[0]), moment_or_none(row[1]), moment(row[2]), id_text(row[3]))
-
-
-def reschedule(row: Columns) -> Rescheduled | None:
-    """Return an open reschedule, from (made at, to, by)."""
-    return None if row[0] is None else Rescheduled(moment(row[0]), moment(row[1]), row[2])

@@ -24,9 +24,9 @@ from everytick.stores.sql.commands import (
 )
 from everytick.stores.sql.statements import Query
 from everytick.stores.sqlite.claims import claims
-from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.planning import creation_columns, end, look
-from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.queries import Q, fetch
 from everytick.stores.sqlite.rows import id_bytes, moment
 from everytick.stores.sqlite.writer import Transaction
 
@@ -38,7 +38,7 @@ _TAKEN = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_
 class SyncRunner:
     """Sends a verb the answers to its commands, all from one transaction."""
 
-    def __init__(self, transaction: Transaction, definitions: Definitions) -> None:
+    def __init__(self, transaction: Transaction, definitions: FileDefinitions) -> None:
         self._transaction, self._definitions = transaction, definitions
 
     def run(self, make: Make[T]) -> T:
@@ -88,16 +88,14 @@ class SyncRunner:
         return None
 
     def _rows(self, query: Query) -> Rows:
-        found = self._transaction.execute(query.statement.sql, query.arguments)
-        columns = found.description
-        return query.statement.read([column[0] for column in columns], found) if columns else ()
+        return fetch(self._transaction.connection, query)
 
     def _versions(self, command: Versions) -> Found:
         connection, definitions = self._transaction.connection, self._definitions
         found = {key: definitions.find(connection, *key) for key in command.keys}
         return Found(
             {key: compiled for key, compiled in found.items() if compiled is not None},
-            {key: definitions.why_unreadable(*key) for key, compiled in found.items() if compiled is None},
+            {key: definitions.reason(key) for key, compiled in found.items() if compiled is None},
         )
 
     def _end(self, command: EndUnowned) -> None:

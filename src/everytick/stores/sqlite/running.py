@@ -19,9 +19,9 @@ from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.bulk import Bulk, in_order
 from everytick.stores.sqlite.claims import Found, begun, readable
-from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.planning import end
-from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.queries import Q, fetch
 from everytick.stores.sqlite.rows import NEVER, NO_TEXT, Columns, micros, micros_or_never
 from everytick.stores.sqlite.writer import Transaction
 
@@ -50,7 +50,7 @@ _STEP_CODE = {
 
 def claim(
     transaction: Transaction,
-    definitions: Definitions,
+    definitions: FileDefinitions,
     scope: NodeScope,
     limit: int,
     token: int,
@@ -60,14 +60,15 @@ def claim(
     ready = _ready(transaction, definitions, scope, limit)
     if not ready:
         return []
-    owned = str([row[_SEQ] for row, _ in ready])
-    transaction.execute(Q.own_occurrences, (node, node, token, now, now, now, owned))
+    began_at = rows.moment(now)
+    handles = [row[_SEQ] for row, _ in ready]
+    transaction.run(Q.own_occurrences(node=node, token=token, now=began_at, handles=handles))
     # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
     transaction.execute(Q.beat, (node, now))
-    return begun(transaction.connection, definitions, ready, node, token, rows.moment(now))
+    return begun(transaction.connection, definitions, ready, node, token, began_at)
 
 
-def _ready(transaction: Transaction, definitions: Definitions, scope: NodeScope, limit: int) -> Found:
+def _ready(transaction: Transaction, definitions: FileDefinitions, scope: NodeScope, limit: int) -> Found:
     """Return the rows of what can start; look again as long as a definition turns out to be unreadable."""
     wanted, unknown = scope.met, scope.unknown
     transaction.executemany(Q.come_of_age, [(needs, transaction.now) for needs in wanted])
@@ -100,7 +101,7 @@ class NotAllWritten(Exception):
 
 
 def commit_steps(
-    transaction: Transaction, definitions: Definitions, steps: Sequence[tuple[Claim, Step]]
+    transaction: Transaction, definitions: FileDefinitions, steps: Sequence[tuple[Claim, Step]]
 ) -> list[Commit]:
     """Write each step, on the condition that the claim's fence and token are still the occurrence's.
 
@@ -124,19 +125,22 @@ def commit_steps(
     return answers
 
 
-def _hold_given_back(transaction: Transaction, definitions: Definitions, steps: Sequence[tuple[Claim, Step]]) -> None:
+def _hold_given_back(
+    transaction: Transaction, definitions: FileDefinitions, steps: Sequence[tuple[Claim, Step]]
+) -> None:
     """Let what was given back stand where its job wants it: a pause, disable or removal holds what is unclaimed."""
     given_back = [(claim.handle, step) for claim, step in steps if step.release]
     if not given_back:
         return
     restored = [(handle, step.after.started_at) for handle, step in given_back if step.restores]
     unstarted = [handle for handle, started_at in restored if started_at is None]
-    transaction.execute(Q.forget_claims, (str(unstarted), str([handle for handle, _ in restored])))
-    asked = str([handle for handle, _ in given_back]), transaction.now
-    for id_, job in transaction.execute(Q.retired_of, asked).fetchall():
+    transaction.run(Q.forget_claims(unstarted=unstarted, handles=[handle for handle, _ in restored]))
+    asked = {"handles": [handle for handle, _ in given_back], "now": rows.moment(transaction.now)}
+    for row in fetch(transaction.connection, Q.retired_of(**asked)):
+        id_ = rows.id_bytes(row["occurrence_id"])
         end(transaction, definitions, id_, OccurrenceStatus.CANCELED, Why.REMOVED)
-        transaction.execute(Q.wake_job, (1, transaction.now, job))
-    transaction.execute(Q.hold_given_back, asked)
+        transaction.execute(Q.wake_job, (1, transaction.now, row["job_key"]))
+    transaction.run(Q.hold_given_back(**asked))
 
 
 def commit_new(transaction: Transaction, claim: Claim, step: Step) -> bool:

@@ -43,15 +43,14 @@ from everytick.stores.sqlite import history, lending, planning, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
-from everytick.stores.sqlite.compiled import Definitions
-from everytick.stores.sqlite.opening import MIGRATIONS, Driver, Synchronous, connect, library, prepare
-from everytick.stores.sqlite.place import StoreFile
+from everytick.stores.sqlite.compiled import FileDefinitions
+from everytick.stores.sqlite.opening import MIGRATIONS, Driver, StoreFile, Synchronous, connect, library, prepare
 from everytick.stores.sqlite.queries import COLD
 from everytick.stores.sqlite.rows import moment
 from everytick.stores.sqlite.runner import SyncRunner
 from everytick.stores.sqlite.transaction import Sessions, SqliteClaimTransaction
 from everytick.stores.sqlite.turn import Turn
-from everytick.stores.sqlite.writer import Reader, Transaction, WriterThread
+from everytick.stores.sqlite.writer import FileAccess, Reader, Transaction, WriterThread
 
 T = TypeVar("T")
 
@@ -79,12 +78,11 @@ class SqliteStore(ColdVerbs):
         self._path, self._driver = Path(path), driver
         self._clock = StoreClock(clock or HostClock())
         self._bell = Bell()
-        self._definitions = Definitions()
-        self._turn = Turn(self._path)
+        self._definitions = FileDefinitions()
         write = partial(connect, self._path, synchronous, driver=driver)
-        self._place = place = StoreFile(self._path)
-        self._writer = WriterThread(self._path, write, self._clock, self._bell, self._turn, place)
-        self._sessions = Sessions(self._path, write, self._clock, self._turn, place, self._committed)
+        self._access = FileAccess(self._path, write, self._clock, Turn(self._path), StoreFile(self._path))
+        self._writer = WriterThread(self._access, self._bell)
+        self._sessions = Sessions(self._access, self._committed)
         self._planner: Reader | None = None
         self._people: Reader | None = None
         self._pruned_through = 0
@@ -107,8 +105,9 @@ class SqliteStore(ColdVerbs):
         name = f"everytick opening {self._path.name}"
         await in_own_thread(partial(prepare, self._path, driver=self._driver), name)
         read = partial(connect, self._path, read_only=True, driver=self._driver)
-        self._place.remember()
-        self._planner, self._people = Reader(self._path, read, self._place), Reader(self._path, read, self._place)
+        self._access.file.remember()
+        reading = replace(self._access, connect=read)
+        self._planner, self._people = Reader(reading), Reader(reading)
         self._writer.start()
         self._sessions.open()
         await self._transact(partial(job_records.look_again, self._q))
@@ -124,7 +123,7 @@ class SqliteStore(ColdVerbs):
             reader.stop()
         self._sessions.close()
         self._writer.stop()
-        self._turn.close()
+        self._access.turn.close()
 
     async def now(self) -> datetime:
         """Return the store's time; it follows a clock that is set right, back too."""
@@ -180,7 +179,7 @@ class SqliteStore(ColdVerbs):
 
     async def _show_parked(self) -> None:
         if found := self._definitions.unshown():
-            told = [{"job_key": each.job, "reason": each.reason} for each in found]
+            told = [{"job_key": unreadable.key[0], "reason": unreadable.reason} for unreadable in found]
             show = partial(job_records.show_unreadable, self._q, told)
             await self._writer.write(lambda writing: SyncRunner(writing, self._definitions).run(show))
             self._definitions.were_shown(found)
@@ -263,7 +262,7 @@ class SqliteStore(ColdVerbs):
 
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
-        now, after = self._clock.now(), self._pruned_through
+        now, after = moment(self._clock.now()), self._pruned_through
         handles, self._pruned_through = await self._ask(
             self._people, lambda reading: history.forgettable(reading, now, limit, after)
         )

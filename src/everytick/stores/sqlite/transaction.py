@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TypeVar
@@ -23,13 +22,10 @@ from everytick.errors import StoreUnavailable, shown
 from everytick.stores.base import Claim, Commit
 from everytick.stores.sqlite import running
 from everytick.stores.sqlite.calls import Call, CallResult, call, deliver
-from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.forks import ForkGuard
 from everytick.stores.sqlite.opening import MIGRATIONS, PATIENCE, patiently
-from everytick.stores.sqlite.place import StoreFile
-from everytick.stores.sqlite.turn import Turn
-from everytick.stores.sqlite.writer import Connect, Transaction, begin
+from everytick.stores.sqlite.writer import FileAccess, Transaction, begin
 
 T = TypeVar("T")
 
@@ -99,17 +95,9 @@ class Session:
     """One transaction from its begin to its end; `left` is called once nothing of it is held any more."""
 
     def __init__(
-        self,
-        path: Path,
-        connect: Connect,
-        clock: StoreClock,
-        turn: Turn,
-        place: StoreFile,
-        longest: float,
-        committed: Callable[[bool], None],
-        left: Callable[[], None],
+        self, access: FileAccess, longest: float, committed: Callable[[bool], None], left: Callable[[], None]
     ) -> None:
-        self._path, self._connect, self._clock, self._turn, self._place = path, connect, clock, turn, place
+        self._access, self._path = access, access.path
         self._longest, self._committed, self._left = longest, committed, left
         self._queue: SimpleQueue[Call[sqlite3.Connection] | _End] = SimpleQueue()
         self._lock = Lock()
@@ -120,7 +108,7 @@ class Session:
         self._is_ours = True
         self._refused: list[str] = []
         self._last: Call[sqlite3.Connection] | None = None
-        self._thread = Thread(target=self._live, name=f"everytick transaction of {path.name}", daemon=True)
+        self._thread = Thread(target=self._live, name=f"everytick transaction of {access.path.name}", daemon=True)
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -186,9 +174,9 @@ class Session:
 
     def _open(self) -> tuple[sqlite3.Connection, float]:
         with saying_which_file(self._path):
-            self._place.check()
-            connection = self._connection = self._connect()
-            begin(connection, self._turn, lambda: self._is_left)
+            self._access.file.check()
+            connection = self._connection = self._access.connect()
+            begin(connection, self._access.turn, lambda: self._is_left)
         until = time.monotonic() + self._longest
         self._is_ours = False
         connection.set_authorizer(self._judge)
@@ -225,9 +213,9 @@ class Session:
 
     def _commit(self, connection: sqlite3.Connection, claim: Claim, step: Step) -> Commit:
         self._over, self._is_ours = RuntimeError(_OVER), True
-        transaction = Transaction(connection, self._clock.now())
+        transaction = Transaction(connection, self._access.clock.now())
         with saying_which_file(self._path):
-            self._place.check()
+            self._access.file.check()
             if not running.commit_new(transaction, claim, step):
                 return Commit.STALE
             patiently(lambda: connection.execute("commit"))
@@ -294,17 +282,8 @@ class _Waiting:
 class Sessions:
     """Lets one transaction of this process be open at a time, in the order in which they were asked for."""
 
-    def __init__(
-        self,
-        path: Path,
-        connect: Connect,
-        clock: StoreClock,
-        turn: Turn,
-        place: StoreFile,
-        committed: Callable[[bool], None],
-    ) -> None:
-        self._path, self._connect, self._clock, self._turn, self._committed = path, connect, clock, turn, committed
-        self._place = place
+    def __init__(self, access: FileAccess, committed: Callable[[bool], None]) -> None:
+        self._access, self._path, self._committed = access, access.path, committed
         self._lock = Lock()
         self._line: deque[_Waiting] = deque()
         self._is_taken = False
@@ -330,9 +309,7 @@ class Sessions:
         if not self._is_open:
             self._leave()
             raise StoreUnavailable(str(self._path), "the store is not open")
-        session = self._current = Session(
-            self._path, self._connect, self._clock, self._turn, self._place, self.longest, self._committed, self._leave
-        )
+        session = self._current = Session(self._access, self.longest, self._committed, self._leave)
         try:
             await session.begin()
             yield SqliteClaimTransaction(session, claim)

@@ -11,20 +11,21 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
+from everytick.domain.values import value
 from everytick.errors import StoreUnavailable
+from everytick.stores.sql.statements import Query
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import Call, CallResult, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import ends_transaction, named, saying_which_file
 from everytick.stores.sqlite.forks import ForkGuard
-from everytick.stores.sqlite.memory import give_back
-from everytick.stores.sqlite.opening import patiently
-from everytick.stores.sqlite.place import StoreFile
+from everytick.stores.sqlite.opening import StoreFile, patiently
 from everytick.stores.sqlite.turn import Turn
 
 T = TypeVar("T")
@@ -58,6 +59,21 @@ class Transaction:
         self.is_alone = is_alone
         self.rang = False
 
+    def run(self, query: Query) -> int:
+        """Carry out a statement with named parameters; return how many rows it changed."""
+        return self.connection.execute(query.statement.sql, query.arguments).rowcount
+
+
+@value
+class FileAccess:
+    """What a thread needs to use the file: how to connect, the store's clock, its turn, and which file it is."""
+
+    path: Path
+    connect: Connect
+    clock: StoreClock
+    turn: Turn
+    file: StoreFile
+
 
 _Call = Call[Transaction]
 
@@ -77,11 +93,8 @@ def begin(connection: sqlite3.Connection, turn: Turn, is_left: Callable[[], bool
 class WriterThread:
     """Runs every write of this process, one transaction after the other, on a connection of its own."""
 
-    def __init__(
-        self, path: Path, connect: Connect, clock: StoreClock, bell: Bell, turn: Turn, place: StoreFile
-    ) -> None:
-        self._path, self._connect, self._clock, self._bell, self._turn = path, connect, clock, bell, turn
-        self._place = place
+    def __init__(self, access: FileAccess, bell: Bell) -> None:
+        self._access, self._path, self._bell = access, access.path, bell
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
         self._thread: Thread | None = None
@@ -89,7 +102,7 @@ class WriterThread:
         self._log_is_dirty = True
         self._wrote_at = 0.0
         self._seen = 0
-        self._fork_guard = ForkGuard(path, self._drop_connection)
+        self._fork_guard = ForkGuard(access.path, self._drop_connection)
 
     def start(self) -> None:
         """Begin to serve calls."""
@@ -167,13 +180,13 @@ class WriterThread:
         Savepoints copy every page they touch, so calls that share a transaction first run
         without: only if one of them fails is all undone and run again, each behind its own.
         """
-        self._place.check()
+        self._access.file.check()
         connection = self._ready()
-        begin(connection, self._turn)
+        begin(connection, self._access.turn)
         answers = self._run_together(connection, calls)
         if answers is None:
             connection.execute("rollback")
-            begin(connection, self._turn)
+            begin(connection, self._access.turn)
             answers = self._run_apart(connection, calls)
         patiently(lambda: connection.execute("commit"))
         self._log_is_dirty, self._wrote_at = True, time.monotonic()
@@ -201,7 +214,7 @@ class WriterThread:
         return answers
 
     def _run(self, connection: sqlite3.Connection, asked: _Call, *, is_alone: bool) -> CallResult:
-        transaction = Transaction(connection, self._clock.now(), is_alone=is_alone)
+        transaction = Transaction(connection, self._access.clock.now(), is_alone=is_alone)
         try:
             result = asked.work(transaction)
         except sqlite3.Error as error:
@@ -214,7 +227,7 @@ class WriterThread:
 
     def _ready(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = self._connect()
+            self._connection = self._access.connect()
             self._seen = self._data_version(self._connection)
         return self._connection
 
@@ -263,11 +276,11 @@ class WriterThread:
 class Reader:
     """Reads on a connection and a thread of its own: a long question holds up no write and no other reader."""
 
-    def __init__(self, path: Path, connect: Connect, place: StoreFile) -> None:
-        self._path, self._connect, self._place = path, connect, place
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"everytick reader of {path.name}")
+    def __init__(self, access: FileAccess) -> None:
+        self._access, self._path = access, access.path
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"everytick reader of {access.path.name}")
         self._connection: sqlite3.Connection | None = None
-        self._fork_guard = ForkGuard(path, self._drop_connection)
+        self._fork_guard = ForkGuard(access.path, self._drop_connection)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` returns; all it sees is of one moment."""
@@ -288,7 +301,7 @@ class Reader:
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with saying_which_file(self._path), self._fork_guard:
-            self._place.check()
+            self._access.file.check()
             try:
                 return patiently(lambda: self._in_one_moment(work))
             except sqlite3.Error:
@@ -297,7 +310,7 @@ class Reader:
 
     def _in_one_moment(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._connection is None:
-            self._connection = self._connect()
+            self._connection = self._access.connect()
         connection = self._connection
         connection.execute("begin")
         try:
@@ -310,3 +323,28 @@ class Reader:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
+
+
+def give_back() -> bool:
+    """Return freed memory to the system; return whether the C library can be told to.
+
+    SQLite frees its pages one by one, and the C library keeps such pieces for later: after thousands of jobs were
+    stored, an idle process would hold a fifth more than it needs.
+    """
+    trim = _trim()
+    if trim is None:
+        return False
+    trim(0)
+    return True
+
+
+@cache
+def _trim() -> Callable[[int], int] | None:
+    try:
+        # Half a megabyte, and only some C libraries have it: loaded when there is something to give back.
+        import ctypes
+
+        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (ImportError, OSError, AttributeError, TypeError):
+        return None
+    return found

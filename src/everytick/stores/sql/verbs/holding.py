@@ -4,7 +4,8 @@ from collections.abc import Collection
 from datetime import datetime
 
 from everytick.errors import NotFound
-from everytick.stores.sql.commands import Ask, Found, ReadVersion, Rows, Verb, Versions, look, many
+from everytick.stores.sql.commands import Ask, Found, Rows, Verb, Versions, look, many
+from everytick.stores.sql.definitions import Compiled
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.storing_rules import shown_next_run
@@ -21,7 +22,7 @@ def held_job(q: ColdQueries, job_id: str) -> Verb[Row]:
     return found[0]
 
 
-def version_of(job_key: int, version: int) -> Verb[ReadVersion]:
+def version_of(job_key: int, version: int) -> Verb[Compiled]:
     """Return one version of a definition; one that cannot be read is not found, and the error says why."""
     found: Found = yield Versions(((job_key, version),))
     if (job_key, version) not in found.read:

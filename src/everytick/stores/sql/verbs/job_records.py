@@ -36,22 +36,22 @@ def _records(found: Rows) -> Verb[list[JobRecord]]:
 
 def _record(row: Row, job: Job) -> JobRecord:
     return JobRecord(
-        job,
-        row["revision"],
-        row["watermark"],
-        row["wake_at"],
-        None if row["since_at"] is None else rows.pause(row),
-        row["removed_at"],
-        row["retire_at"],
-        rows.ended(row, "last_end"),
-        rows.ended(row, "last_success"),
-        row["removed_by"],
-        row["next_run_at"],
-        row["run_count"],
-        row["last_error"],
-        row["needs"],
-        row["parked_reason"],
-        row["last_failure_at"],
+        job=job,
+        revision=row["revision"],
+        watermark=row["watermark"],
+        wake_at=row["wake_at"],
+        pause=None if row["since_at"] is None else rows.pause(row, "pause_reason"),
+        removed_at=row["removed_at"],
+        retire_at=row["retire_at"],
+        last_end=rows.ended(row, "last_end"),
+        last_success=rows.ended(row, "last_success"),
+        removed_by=row["removed_by"],
+        next_run=row["next_run_at"],
+        run_count=row["run_count"],
+        last_error=row["last_error"],
+        needs=row["needs"],
+        parked_reason=row["parked_reason"],
+        last_failure_at=row["last_failure_at"],
     )
 
 
