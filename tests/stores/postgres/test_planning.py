@@ -157,6 +157,25 @@ async def test_what_was_claimed_under_a_definition_that_cannot_be_read_goes_back
     await fresh.close()
 
 
+async def test_a_reaper_leaves_what_it_cannot_read_to_another_one(
+    store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    """E8: to own what it cannot decide about would keep it from every reaper that can."""
+    await put(store, job())
+    clock.move(hours=1)
+    await plan_once(store)
+    [claim] = await store.claim(SCOPE, 5)
+    [node] = await store.nodes()
+    await db.execute("update job_version set definition = '{'")
+    fresh = PostgresStore(store.url, schema=store.schema, clock=clock)
+    await fresh.open()
+    assert await fresh.orphans("reaper", 5, {node.id: node.beats}, [claim.key]) == []
+    await fresh.close()
+    assert await db.fetchval("select owner from occurrences") == node.id
+    [taken] = await store.orphans("reaper", 5, {node.id: node.beats})
+    assert (taken.handle, taken.fence) == (claim.handle, claim.fence + 1)
+
+
 async def test_definitions_are_compiled_once_and_bounded(store: PostgresStore, clock: ManualClock) -> None:
     few = PostgresStore(store.url, schema=store.schema, clock=clock, definitions_kept=3)
     await few.open()
