@@ -25,7 +25,7 @@ async def written(path: Path, name: str, in_line: bool) -> list[float]:
     """Write until the time is over; return how long each write waited."""
     store = SqliteStore(path)
     # The bench's only way to do without: the store itself falls back where the file cannot be locked.
-    store._turn._is_unsupported = not in_line
+    store._access.turn._is_unsupported = not in_line
     await store.open()
     print("ready", flush=True)
     sys.stdin.readline()
