@@ -149,7 +149,7 @@ class Node:
             raise
         self._begin_loops()
         self.engine.inbox.put(LookWanted())
-        _log.debug(STARTED, extra=self._about() | {"interval": self._settings.poll.total_seconds()})
+        _log.info(STARTED, extra=self._about() | {"interval": self._settings.poll.total_seconds()})
 
     async def look_around(self) -> None:
         """Find out what this node meets of what the store needs; asked again whenever there is more of it."""
@@ -216,7 +216,7 @@ class Node:
         them first. `grace` takes the place of the setting for this stop.
         """
         grace = self._settings.grace_period if grace is None else grace
-        _log.debug(STOPPING, extra=self._about())
+        _log.info(STOPPING, extra=self._about())
         try:
             await self._wind_down.end_planning(grace)
             await self._outage.stop(mode, grace)
