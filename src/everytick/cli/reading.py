@@ -183,7 +183,8 @@ def word(record: JobRecord, status: JobStatus, unknown: str | None = None) -> st
         return "parked"
     if status.is_running:
         return "running"
-    return "enabled" if status.is_active else "over"
+    # A job that sends notices has no instant to come, and is not over.
+    return "enabled" if status.is_active or record.job.schedule_type == "notice" else "over"
 
 
 def job_data(record: JobRecord, status: JobStatus, broken: Broken) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from typing import Any
 
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.notices import OWNER, NoticeKind, Notify
-from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.occurrence import Cause, Occurrence, TaskRun
 from everytick.domain.payload import Payload, payload
 from everytick.domain.retry import Retry
-from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.statuses import OccurrenceStatus, RunStatus
 from everytick.domain.values import value
 from everytick.errors import shown
 from everytick.schedules.notice import NoticeSchedule
@@ -34,6 +34,10 @@ TYPES = {
 
 _LONGEST_ERROR = 4_000
 """Characters of an error in an event: a command has to take all of it in one environment variable."""
+
+_LONGEST_TASK_ERROR = 2_000
+_MOST_TASKS = 5
+_FAILED_RUNS = frozenset({RunStatus.FAILED, RunStatus.TIMEOUT})
 
 _RETRY = Retry(max=36, interval="1s", factor=2, max_interval="1h", jitter=0.1)
 """A receiver that is away for a day is still told: twelve tries in the first hour, then one each hour."""
@@ -80,6 +84,11 @@ def _judged(before: Occurrence | None, end: Occurrence) -> Notice | None:
     return Notice(NoticeKind.ON_RECOVERY, end) if was_failing else None
 
 
+def _failed_task(run: TaskRun) -> dict[str, object]:
+    error = None if run.error is None else run.error[:_LONGEST_TASK_ERROR]
+    return {"task": run.task, "status": str(run.status), "attempts": run.attempts, "error": error}
+
+
 def notice_job(job: Job, kind: NoticeKind) -> Job | None:
     """Return the job that sends this kind of notice of a job; None if no receiver is named.
 
@@ -120,8 +129,11 @@ def _task_names(receivers: list[dict[str, Any]]) -> list[str]:
     return [kind if count == 1 else f"{kind}-{count}" for kind, count in zip(kinds, counted, strict=True)]
 
 
-def event_of(job: Job, notice: Notice) -> Payload:
-    """Return the CloudEvent of a notice; the same notice has the same event, whichever node asks for it."""
+def event_of(job: Job, notice: Notice, runs: Iterable[TaskRun] = ()) -> Payload:
+    """Return the CloudEvent of a notice, with the tasks that failed among these runs of the occurrence.
+
+    The same notice has the same event, whichever node asks for it.
+    """
     end = notice.occurrence
     assert end.ended_at is not None, "a notice is about an end"
     word = "failed" if notice.kind is NoticeKind.ON_FAILURE else "recovered"
@@ -146,6 +158,7 @@ def event_of(job: Job, notice: Notice) -> Payload:
                 "started_at": None if end.started_at is None else end.started_at.isoformat(),
                 "ended_at": end.ended_at.isoformat(),
                 "node": end.node,
+                "failed_tasks": [_failed_task(run) for run in runs if run.status in _FAILED_RUNS][:_MOST_TASKS],
             },
         },
         "the event of a notice",

@@ -1,6 +1,7 @@
 """The notifier: asks for the notices that follow from a reported end, at least once each and never twice."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 from everytick.deciding.notices import NEWS, Notice, event_of, notice_job, notices_of, past_cause
@@ -10,9 +11,9 @@ from everytick.domain.facts import Trigger
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job, same_definition
 from everytick.domain.notices import OWNER
-from everytick.domain.occurrence import Occurrence
+from everytick.domain.occurrence import Occurrence, TaskRun
 from everytick.domain.steps import OccurrenceEnd
-from everytick.errors import JobDisabled, OccurrenceExists
+from everytick.errors import JobDisabled, NotFound, OccurrenceExists
 from everytick.stores.base import HistoryFilter
 from everytick.stores.protocols import HistoryStore, JobStore
 
@@ -62,7 +63,7 @@ class Notifier:
         end = notice.occurrence
         reason = f"job '{job.name}': occurrence {end.id} {end.status}"
         # Without a call's number: the same key never asks for a second notice, also after a failure of the first.
-        fact = Trigger(end.id, event_of(job, notice), reason=reason, by=OWNER)
+        fact = Trigger(end.id, event_of(job, notice, await self._runs(end.id)), reason=reason, by=OWNER)
         try:
             asked = await self._jobs.request(await self._stored(sender), fact)
         except JobDisabled:
@@ -73,6 +74,13 @@ class Notifier:
         else:
             if asked.changed:
                 _log.info("%s: notice %s will be sent by job '%s'", reason, asked.id, sender.name)
+
+    async def _runs(self, occurrence_id: str) -> Sequence[TaskRun]:
+        try:
+            return (await self._past.whole(occurrence_id)).runs
+        except NotFound:
+            # Purged meanwhile: what the history page said of it is told.
+            return ()
 
     async def _stored(self, sender: Job) -> str:
         """Return the id of the job that sends it, which is stored first if it is new or changed."""

@@ -20,7 +20,7 @@ from everytick.domain.outcome import Failed, Outcome
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies, InvalidSetting, shown
 from everytick.runners.context import Context
-from everytick.runners.notices import NO_EVENT, event_in, is_failure
+from everytick.runners.notices import NO_EVENT, errors_in, event_in, is_failure
 from everytick.runners.outcomes import NOTHING, bounded
 from everytick.runners.receivers import EmailTarget, mailbox
 
@@ -105,8 +105,8 @@ def message_of(event: Mapping[str, Any], target: EmailTarget, server: MailServer
     message["Message-ID"] = f"<{event['id']}@everytick>"
     message["Auto-Submitted"] = "auto-generated"
     lines = [f"{key}: {facts[key]}" for key in _FACTS if facts.get(key)]
-    error = facts.get("error")
-    message.set_content("\n".join([*lines, "", str(error)] if error else lines) + "\n")
+    error = errors_in(event)
+    message.set_content("\n".join([*lines, "", error] if error else lines) + "\n")
     return message
 
 

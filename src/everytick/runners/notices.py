@@ -52,6 +52,13 @@ def is_failure(event: Mapping[str, Any]) -> bool:
     return str(event.get("type", "")).startswith(_FAILED)
 
 
+def errors_in(event: Mapping[str, Any]) -> str:
+    """Return what went wrong as text for people: the error of each task that failed, else that of the occurrence."""
+    facts = event["data"]
+    told = [f"task '{each['task']}': {each['error']}" for each in facts.get("failed_tasks", ()) if each.get("error")]
+    return "\n\n".join(told) or str(facts.get("error") or "")
+
+
 class NoticeCommand(CommandBody):
     """Starts a program that reads the event from its standard input.
 
@@ -145,7 +152,7 @@ class Ping:
             return Failed(NO_EVENT, give_up=True)
         url, _, query = self._target.url.partition("?")
         place = f"{url.rstrip('/')}/fail" if is_failure(event) else url
-        body = str(event["data"].get("error") or "").encode()
+        body = errors_in(event).encode()
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         request = HttpRequest("POST", f"{place}?{query}" if query else place, headers, body)
         return await _outcome(context, request, self._rules, self._target.timeout.total_seconds())

@@ -231,6 +231,17 @@ async def test_an_e_mail_is_handed_in(mail: MailTaker) -> None:
     assert "second line" in text.decode()
 
 
+async def test_an_e_mail_tells_the_error_of_each_task_that_failed(mail: MailTaker) -> None:
+    tasks = [{"task": "dump", "error": "exit code 3\nno disk"}, {"task": "ship", "error": None}]
+
+    await _sent({"email": {"to": "a@b.org"}}, EVENT | {"data": EVENT["data"] | {"failed_tasks": tasks}}, mail)
+
+    text = (await mail.came()).get_payload(decode=True)
+    assert isinstance(text, bytes)
+    assert "task 'dump': exit code 3\nno disk" in text.decode().replace("\r\n", "\n")
+    assert "ship" not in text.decode()
+
+
 async def test_a_job_with_an_odd_name_gets_its_e_mail(mail: MailTaker) -> None:
     """A name may hold what is no header: it stays in the subject, and adds no line."""
     odd = EVENT | {"data": EVENT["data"] | {"job": "näch\u2028tlich\r\nBcc: all@example.org"}}

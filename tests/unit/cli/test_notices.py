@@ -19,7 +19,8 @@ def test_jobs_that_send_notices_are_listed_only_where_they_are_wanted(cli: Cli, 
     _told(shop)
 
     assert "told.on_failure" not in cli("list").out
-    assert "told.on_failure" in cli("list", "--all").out
+    [row] = [row for row in cli("list", "--all").rows if row[0] == "told.on_failure"]
+    assert row[1] == "enabled"
     assert "when the job begins to fail" in cli("show", "told.on_failure").out
 
 

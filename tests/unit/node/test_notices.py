@@ -80,6 +80,9 @@ def test_one_notice_per_outage_and_one_at_recovery(live: Live) -> None:
         assert (first["specversion"], first["subject"], first["id"]) == ("1.0", "nightly", f"{failed.id}.failed")
         assert first["data"]["occurrence_id"] == failed.id
         assert "boom" in first["data"]["error"]
+        [task] = first["data"]["failed_tasks"]
+        assert (task["task"], task["status"], task["attempts"]) == ("a", "failed", 1)
+        assert receivers.events[1]["data"]["failed_tasks"] == []
         assert await world.store.reports(node.scope.current, 10) == []
         await node.stop()
 
