@@ -10,7 +10,7 @@ from tests.servers.launch import Server
 
 _HEADER = 5
 _ENCRYPT = (80877103).to_bytes(4)
-_MARK = b", plan_token = $30"
+_MARK = b" as is_moved"
 _END = b"S\0\0\0\4"
 
 

@@ -28,9 +28,10 @@ select handle, id, line_at, ready_at, priority, is_early, needs from made
 
 async def rows_read(db: Any, store: PostgresStore) -> int:
     """How many rows of occurrences the server reads to claim one."""
-    query = queries_in(store.schema).claim
+    claim = queries_in(store.schema).claim
+    query = claim(node="n", needs=[""], limit=1, unknown_ids=[], is_ripe=False, token=1)
     await db.execute("begin")
-    shown = await db.fetch(f"explain (analyze, timing off, costs off) {query}", "n", [""], 1, [], False, 1)
+    shown = await db.fetch(f"explain (analyze, timing off, costs off) {claim.sql}", *query.arguments)
     await db.execute("rollback")
     lines = [row[0] for row in shown]
     [scan] = [line for line in lines if "claimable_ready" in line]

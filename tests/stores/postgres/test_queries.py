@@ -17,7 +17,7 @@ from tests.stores.clock import ManualClock
 async def test_every_query_can_be_prepared(store: PostgresStore, db: Any) -> None:
     queries = queries_in(store.schema)
     for name in get_type_hints(Queries):
-        await db.prepare(getattr(queries, name))
+        await db.prepare(getattr(queries, name).sql)
 
 
 async def test_every_shared_statement_can_be_prepared(store: PostgresStore, db: Any) -> None:

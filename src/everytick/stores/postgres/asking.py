@@ -59,13 +59,14 @@ class Asking:
         asked = as_stored(job, request, request.requested_at)
         id_ = asked.occurrence_id(job.id)
         made = None if asked.cause is Cause.BACKFILL else occurrence_key(id_)
-        known = job.id, seq, job.version, made
         call = asked.call if has_key_of_its_own(asked) else None
-        return id_ if await db.fetch(self._sql.ask, *known, *rows.request_row(seq, job.id, asked)[1:], call) else None
+        row = rows.request_row(seq, job.id, asked)
+        query = self._sql.ask(**row, job_id=job.id, version=job.version, made_id=made, call=call)
+        return id_ if await db.fetch(*query) else None
 
     async def _wait_for_key(self, db: Connection, job_id: str, key: str) -> None:
         try:
-            await db.execute(self._sql.wait_for_key, job_id, key, self.key_within)
+            await db.execute(*self._sql.wait_for_key(job_id=job_id, key=key, patience=self.key_within))
         except Locked as error:
             text = f"the key '{shown(key)}' is being asked for in a transaction that is still open: "
             raise Conflict(text + "commit it or roll it back, or ask again later") from error
@@ -79,19 +80,19 @@ class Asking:
         written on this connection is the caller's own.
         """
         async with lent(within, self._door) as db:
-            row = await db.fetchrow(self._sql.stand_within, job_id)
+            row = await db.fetchrow(*self._sql.stand_within(job_id=job_id))
             self._refuse_stranger(row)
             if row["job_key"] is None or row["is_removed"]:
                 raise NotFound("job", job_id if row["name"] is None else row["name"])
             runner = self._runner(db)
             job = facts.taking_requests((await runner.run(partial(version_of, row["job_key"], row["version"]))).job)
-            await db.execute(self._sql.hold_key, job_id, request.key)
+            await db.execute(*self._sql.hold_key(job_id=job_id, key=request.key))
             asked = as_stored(job, request, request.requested_at)
             counts = partial(facts.under_its_key, self._q, row["job_key"], job_id, asked)
             asked, is_known = await runner.run(counts)
             if not is_known:
                 await runner.run(partial(facts.use_key, self._q, row["job_key"], job_id, asked))
-                await db.execute(self._sql.ask_within, *rows.request_words(row["job_key"], job_id, asked))
+                await db.execute(*self._sql.ask_within(**rows.request_words(row["job_key"], job_id, asked)))
             return Receipt(asked.occurrence_id(job_id), not is_known)
 
     def _refuse_stranger(self, row: Row) -> None:

@@ -21,6 +21,9 @@ from everytick.stores.sql.definitions import Compiled
 
 _OCCURRENCE = re.compile(r"occ_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
+_ENDED = "ids", "statuses", "errors"
+_CLOSED = "handles", "tasks", "statuses"
+
 
 class Base:
     """The parts of the store share this; it has no verb of its own."""
@@ -65,14 +68,14 @@ class Base:
 
     async def claims_of(self, db: Connection, handles: Sequence[int]) -> list[Claim]:
         """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
-        found, _ = await self._claims(db, await db.fetch(self._sql.claims_of, handles))
+        found, _ = await self._claims(db, await db.fetch(*self._sql.claims_of(handles=handles)))
         by_handle = {claim.handle: claim for claim in found}
         return [by_handle[handle] for handle in handles if handle in by_handle]
 
     async def _runs(self, db: Connection, handles: Sequence[int]) -> dict[int, dict[str, RunState]]:
         found: dict[int, dict[str, RunState]] = {}
         if handles:
-            for row in await db.fetch(self._sql.runs, handles):
+            for row in await db.fetch(*self._sql.runs(handles=handles)):
                 found.setdefault(row["handle"], {})[row["task"]] = rows.run_state(row)
         return found
 
@@ -80,7 +83,7 @@ class Base:
         self, db: Connection, endings: Sequence[tuple[str, int, str | None]], now: datetime
     ) -> list[Row]:
         """End these, each by key, status and reason, if nobody runs them, and their runs; return those that ended."""
-        ended: list[Row] = await db.fetch(self._sql.end_unowned, *columns(endings, 3), now)
+        ended: list[Row] = await db.fetch(*self._sql.end_unowned(**columns(_ENDED, endings), now=now))
         begun = [row for row in ended if row["step_number"]]
         if begun:
             definitions, _ = await self._compiled.read(db, [(row["job_key"], row["version"]) for row in begun])
@@ -90,7 +93,7 @@ class Base:
                 kept = definitions.get((row["job_key"], row["version"]))
                 open_ = closed(None if kept is None else kept.rules, runs.get(row["handle"], {}), now)
                 over += [(row["handle"], task, RUN_CODE[run.status]) for task, run in open_.items()]
-            await db.execute(self._sql.close_runs, *columns(over, 3), now)
+            await db.execute(*self._sql.close_runs(**columns(_CLOSED, over), now=now))
         return ended
 
 
@@ -102,23 +105,23 @@ def occurrence_key(occurrence_id: str) -> str:
     return named[1]
 
 
-def columns(found: Iterable[Sequence[Any]], width: int) -> Sequence[Sequence[Any] | None]:
-    """Return rows as one list per column, which is how a batch is sent.
+def columns(names: Sequence[str], found: Iterable[Sequence[Any]]) -> dict[str, Sequence[Any] | None]:
+    """Return rows as one list per column, by these names: this is how a batch is sent.
 
     A column without any value is None as a whole: `unnest` fills it up, and a driver that
     looks at every element is spared the looking.
     """
     sent = [None if _is_empty(column) else column for column in zip(*found, strict=True)]
-    return sent or [()] * width
+    return dict(zip(names, sent or [()] * len(names), strict=True))
 
 
-def lean_columns(found: Iterable[Sequence[Any]]) -> list[Sequence[Any] | None]:
+def lean_columns(names: Sequence[str], found: Iterable[Sequence[Any]]) -> dict[str, Sequence[Any] | None]:
     """Return the same, with one value for a column, behind the first, that has the same throughout.
 
     Most of what ends together ends alike; the statement must know (`throughout`).
     """
     first, *rest = zip(*found, strict=True)
-    return [first, *(_lean(column) for column in rest)]
+    return dict(zip(names, [first, *(_lean(column) for column in rest)], strict=True))
 
 
 def _lean(column: Sequence[Any]) -> Sequence[Any] | None:

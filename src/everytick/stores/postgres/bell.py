@@ -83,4 +83,4 @@ class Bell:
 
     async def _pulse(self) -> int:
         async with self._door.connection() as db:
-            return int(await db.fetchval(self._door.sql.pulse))
+            return int(await db.fetchval(*self._door.sql.pulse()))

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from everytick.stores.postgres.door import Connection
 from everytick.stores.sql.definitions import Compiled, Definitions, Key, StoredVersion, UnreadableVersion
+from everytick.stores.sql.statements import Statement
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -12,7 +13,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class ServerDefinitions(Definitions):
     """The versions of one schema that this process has read."""
 
-    def __init__(self, query: str, most: int) -> None:
+    def __init__(self, query: Statement, most: int) -> None:
         super().__init__(most)
         self._query = query
 
@@ -27,7 +28,8 @@ class ServerDefinitions(Definitions):
                 missing.append(key)
         broken: dict[Key, str] = {}
         if missing:
-            for row in await db.fetch(self._query, *zip(*missing, strict=True)):
+            job_keys, versions = zip(*missing, strict=True)
+            for row in await db.fetch(*self._query(job_keys=job_keys, versions=versions)):
                 stored = _stored(row)
                 try:
                     found[stored.key] = self.compile(stored)

@@ -89,7 +89,15 @@ class Due(Base):
             return None
         async with self._door.connection() as db:
             left_out = [*self._left_out, *self._few_open.of(scope.node), *self._many_open.of(scope.node)]
-            found = await db.fetch(self._sql.glance, by, self.unheld, left_out, scope.met, list(scope.unknown))
+            found = await db.fetch(
+                *self._sql.glance(
+                    until_at=by,
+                    limit=self.unheld,
+                    left_out=left_out,
+                    needs=scope.met,
+                    unknown_ids=list(scope.unknown),
+                )
+            )
             self._are_many = len(found) > self.unheld
             if self._are_many:
                 return None
@@ -125,7 +133,7 @@ class Due(Base):
 
     async def looked_at(self, db: Connection, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of these jobs, by id, on this connection."""
-        standing = await db.fetch(self._sql.standing_by_id, list(job_ids))
+        standing = await db.fetch(*self._sql.standing_by_id(job_ids=list(job_ids)))
         return {seen.job_id: seen for seen in await self._seen(db, standing, {}, None)}
 
     def _patience(self) -> int:
@@ -152,7 +160,7 @@ class Due(Base):
             self._left_out.update(dict.fromkeys(broken, now + _TRIED_AGAIN))
             async with self._door.transaction() as db:
                 for job, reason in sorted(broken.items()):
-                    await db.execute(self._sql.park_job, job, rows.text(reason))
+                    await db.execute(*self._sql.park_job(job_key=job, reason=reason))
 
     def _look_again(self, now: datetime) -> None:
         """Try those again whose time has come: an edit may have mended them, another session may be gone."""
@@ -180,11 +188,11 @@ class Due(Base):
         until = by or now
         standing: list[Row] = []
         if ripe:
-            standing += await db.fetch(self._sql.standing_of_ripe, ripe, until)
+            standing += await db.fetch(*self._sql.standing_of_ripe(job_keys=ripe, until_at=until))
         is_full = len(ripe) + len(told) >= limit > self.unheld
         self._reached = until, *(max(map(_longest_waiting, standing)) if is_full and standing else _BEGINNING)
         if told:
-            standing += await db.fetch(self._sql.standing_of_told, told, until)
+            standing += await db.fetch(*self._sql.standing_of_told(job_keys=told, until_at=until))
         standing.sort(key=_longest_waiting)
         more = len(standing) >= limit
         del standing[limit:]
@@ -202,10 +210,21 @@ class Due(Base):
         """
         window = limit * 2
         after = self._reached[1:] if by is not None and self._reached[0] == by else _BEGINNING
-        known = [*self._left_out, *self._few_open.of(scope.node)], scope.met, list(scope.unknown)
+        left_out, unknown = [*self._left_out, *self._few_open.of(scope.node)], list(scope.unknown)
         until = by
         while True:
-            held = await db.fetch(self._sql.hold_due, until, limit, window, *after, *known)
+            held = await db.fetch(
+                *self._sql.hold_due(
+                    until_at=until,
+                    limit=limit,
+                    window=window,
+                    after_wake_at=after[0],
+                    after_id=after[1],
+                    left_out=left_out,
+                    needs=scope.met,
+                    unknown_ids=unknown,
+                )
+            )
             ripe, told, [seen] = ([row for row in held if row[1] is wanted] for wanted in (False, True, None))
             if seen[0] < window or len(ripe) == limit:
                 return seen[2], [row[0] for row in ripe], [row[0] for row in told]
@@ -230,18 +249,20 @@ class Due(Base):
         paused = [row[0] for row in standing if row["has_pauses"]]
         adjusted = [row[0] for row in standing if row["has_adjustments"]]
         asked = [row for row in standing if row["has_requests"] and row[0] not in only]
-        requests = self._sql.requests, [row[0] for row in asked], [row[8] for row in asked], until
+        requests = self._sql.requests(
+            job_keys=[row[0] for row in asked], retires=[row[8] for row in asked], until_at=until
+        )
         facts = _Facts(
-            active=_by_job(await db.fetch(self._sql.active, active) if active else ()),
-            pauses=_by_job(await db.fetch(self._sql.pauses, paused) if paused else ()),
-            adjustments=_by_job(await db.fetch(self._sql.adjustments, adjusted) if adjusted else ()),
+            active=_by_job(await db.fetch(*self._sql.active(job_keys=active)) if active else ()),
+            pauses=_by_job(await db.fetch(*self._sql.pauses(job_keys=paused)) if paused else ()),
+            adjustments=_by_job(await db.fetch(*self._sql.adjustments(job_keys=adjusted)) if adjusted else ()),
             requests={**only, **_by_job(await db.fetch(*requests) if asked else ())},
         )
         facts.take_next_requests()
         facts.pasts = await self._pasts(db, [row for row in standing if row[0] not in broken], definitions, facts)
         # Over since its job's standing was read: neither busy, nor the end that the standing tells of.
         if gone := [row[1] for row in standing if row["is_active"] and row[0] not in facts.active]:
-            facts.ended.update((row[0], row) for row in await db.fetch(self._sql.standing_by_id, gone))
+            facts.ended.update((row[0], row) for row in await db.fetch(*self._sql.standing_by_id(job_ids=gone)))
         return [_snapshot(row, definitions, facts) for row in standing if row[0] not in broken]
 
     async def _pasts(
@@ -256,8 +277,14 @@ class Due(Base):
         ]
         if not wanted:
             return {}
-        asked = [job for job, _, _ in wanted], [each.after for _, each, _ in wanted], [first for _, _, first in wanted]
-        found = await db.fetch(self._sql.past_versions, *asked, PAST_LIMIT + 1)
+        found = await db.fetch(
+            *self._sql.past_versions(
+                job_keys=[job for job, _, _ in wanted],
+                afters=[asked.after for _, asked, _ in wanted],
+                befores=[first for _, _, first in wanted],
+                limit=PAST_LIMIT + 1,
+            )
+        )
         older, _ = await self._compiled.read(db, [(wanted[row["place"] - 1][0], row["version"]) for row in found])
         pasts: dict[int, list[Past]] = {}
         for place, (job, request, _) in enumerate(wanted, 1):

@@ -32,7 +32,7 @@ async def migrate(door: Door, known: Sequence[Migration] | None = None) -> None:
                 async with db.transaction():
                     await _apply_missing(door, db, wanted)
             if known is None:
-                door.identity = await db.fetchval(door.sql.identity)
+                door.identity = await db.fetchval(*door.sql.identity())
         finally:
             await db.close()
 

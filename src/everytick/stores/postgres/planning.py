@@ -27,13 +27,16 @@ from everytick.stores.postgres.claims import place_in_line
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.due import IN_THE_WAY, Due, OwnBatch, Secrets
 from everytick.stores.postgres.queries import in_schema, migrations
-from everytick.stores.postgres.rows import Row, text
-from everytick.stores.postgres.settling import Held, Settling, created_row, keeping, settled_row
+from everytick.stores.postgres.rows import Row
+from everytick.stores.postgres.settling import CREATED, SETTLED, Held, Settling, created_row, keeping, settled_row
 from everytick.stores.queries import tables_of
 
 _NOBODY = -1
 _FEW = 50
-_CREATED = 20
+_HELD = "job_keys", "revisions"
+_FEW_SETTLED = "job_keys", "revisions", "wokens", "watermarks", "wakes", "reschedules", "next_runs"
+_FEW_CREATED = ("ids", "created_keys", *CREATED[2:], "wanted")
+_FEW_ANSWERED = "answered_keys", "request_keys", "request_causes"
 _PENDING = STATUS_CODE[OccurrenceStatus.PENDING]
 
 
@@ -79,11 +82,11 @@ class Planning(Due, Settling):
         """Look at the job of a refused plan again in a minute, and say why, unless it has changed since."""
         [snapshot] = [each for each in batch.snapshots if each.job_id == plan.job_id]
         async with self._door.transaction() as db:
-            now = await db.fetchval(self._sql.now)
+            now = await db.fetchval(*self._sql.now())
             [answer] = await self._commit(db, Batch(now, (snapshot,), new_token()), [put_off(snapshot, now)])
             if answer is not Commit.COMMITTED:
                 return answer
-            await db.execute(self._sql.park_plan, plan.job_id, text(PLAN_REFUSED.format(reason=reason)))
+            await db.execute(*self._sql.park_plan(job_id=plan.job_id, reason=PLAN_REFUSED.format(reason=reason)))
         return CommitFailed(reason)
 
     @patiently
@@ -95,7 +98,7 @@ class Planning(Due, Settling):
 
     async def _time(self) -> datetime:
         async with self._door.connection() as db:
-            now: datetime = await db.fetchval(self._sql.now)
+            now: datetime = await db.fetchval(*self._sql.now())
             return now
 
     @patiently
@@ -142,7 +145,7 @@ class Planning(Due, Settling):
             texts = {needs_in(jobs[id_].labels, str(queue)) for id_, queue in queues if queue is not None}
             if texts:
                 async with self._door.connection() as db:
-                    await db.execute(self._sql.add_needs, list(texts))
+                    await db.execute(*self._sql.add_needs(texts=list(texts)))
 
     async def _commit_held(self, batch: Batch, secrets: Secrets, db: Connection, plans: Sequence[Plan]) -> list[Commit]:
         await self._door.tell_time(db)
@@ -159,7 +162,7 @@ class Planning(Due, Settling):
         answers, found = await self._settle_few(db, batch.secrets.keys, batch, plans, offer)
         claims, unreadable = await self._claims(db, sorted(found, key=place_in_line))
         if unreadable and offer is not None:
-            await db.execute(self._sql.give_back, unreadable, offer.scope.node)
+            await db.execute(*self._sql.give_back(handles=unreadable, node=offer.scope.node))
         return Committed(answers, tuple(claims))
 
     async def _commit(self, db: Connection, batch: Batch, plans: Sequence[Plan]) -> list[Commit]:
@@ -182,9 +185,9 @@ class Planning(Due, Settling):
                 held.append(Held(job, found[0], found[1], plan, seen, told is None or job in told))
         if held:
             await self._write(db, held)
-            settled = lean_columns(map(settled_row, held))
-            await db.execute(self._sql.settle_plans, *settled, batch.token)
-            await db.execute(self._sql.ring)
+            settled = lean_columns(SETTLED, map(settled_row, held))
+            await db.execute(*self._sql.settle_plans(**settled, token=batch.token))
+            await db.execute(*self._sql.ring())
         return await self._known(db, batch.token, jobs, answers)
 
     async def _known(self, db: Connection, token: int, jobs: Sequence[int], answers: list[Commit]) -> list[Commit]:
@@ -196,7 +199,7 @@ class Planning(Due, Settling):
         stale = set(jobs) - done
         if not stale:
             return answers
-        written = {row[0] for row in await db.fetch(self._sql.planned_by, list(stale), token)}
+        written = {row[0] for row in await db.fetch(*self._sql.planned_by(job_keys=list(stale), token=token))}
         for place, job in enumerate(jobs):
             if job in written:
                 written.discard(job)
@@ -218,21 +221,29 @@ class Planning(Due, Settling):
         jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
         snapshots = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
         settled, created, answered, awaiting = [], [], [], []
-        next_runs = [plan.next_run for plan in plans]
         for job, plan in zip(jobs, plans, strict=True):
             seen = snapshots[plan.job_id]
             _require_progress(plan, seen)
-            settled.append((job, plan.revision, plan.woken, plan.watermark, plan.wake_at, plan.rescheduled))
+            standing = job, plan.revision, plan.woken, plan.watermark, plan.wake_at, plan.rescheduled, plan.next_run
+            settled.append(standing)
             for creation in plan.creations:
                 made = created_row(job, seen.editions[-1].job, creation, plan.awaits_ends)
                 created.append((*made, (offer is not None and _is_wanted(offer, plan, made)) or None))
             answered += [(job, answer.key, CAUSE_CODE[answer.cause]) for answer in plan.answers]
             awaiting += [job] if plan.awaits_ends else []
         is_taking = offer is not None and 0 < sum(1 for made in created if made[-1]) <= offer.limit
-        taker = (offer.scope.node, offer.scope.met) if offer is not None and is_taking else (None, None)
-        *asked, causes = columns(answered, 3)
-        given = *columns(settled, 6), *columns(created, _CREATED), *asked, awaiting, batch.token
-        found = await db.fetch(self._sql.settle_few, *given, *taker, next_runs, causes, new_token())
+        taker = offer.scope if offer is not None and is_taking else None
+        query = self._sql.settle_few(
+            **columns(_FEW_SETTLED, settled),
+            **columns(_FEW_CREATED, created),
+            **columns(_FEW_ANSWERED, answered),
+            awaiting_keys=awaiting,
+            token=batch.token,
+            node=None if taker is None else taker.node,
+            met=None if taker is None else taker.met,
+            claim_token=new_token(),
+        )
+        found = await db.fetch(*query)
         done = {row["settled"] for row in found}
         answers = [Commit.COMMITTED if job in done else Commit.STALE for job in jobs]
         return await self._known(db, batch.token, jobs, answers), [row for row in found if row[0] is not None]
@@ -242,13 +253,15 @@ class Planning(Due, Settling):
     ) -> dict[int, tuple[datetime, int]]:
         """Lock the jobs that are as their plans saw them; return the time and how often each was woken."""
         asked = [(job, plan.revision) for job, plan in zip(jobs, plans, strict=True)]
-        return {row[0]: (row[2], row[1]) for row in await db.fetch(self._sql.hold_plans, *lean_columns(asked))}
+        query = self._sql.hold_plans(**lean_columns(_HELD, asked))
+        return {row[0]: (row[2], row[1]) for row in await db.fetch(*query)}
 
     async def _keys(self, db: Connection, batch: Batch, plans: Sequence[Plan]) -> dict[str, int]:
         """Return the inner keys of the jobs: a batch of ours knows them."""
         if isinstance(batch, OwnBatch):
             return batch.secrets.keys
-        return {row[0]: row[1] for row in await db.fetch(self._sql.job_keys, [plan.job_id for plan in plans])}
+        query = self._sql.job_keys(job_ids=[plan.job_id for plan in plans])
+        return {row[0]: row[1] for row in await db.fetch(*query)}
 
 
 def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:

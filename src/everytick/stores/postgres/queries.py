@@ -5,8 +5,9 @@ from functools import cache
 from importlib.resources import files
 
 from everytick.stores.postgres.dialect import postgres_dialect
-from everytick.stores.queries import Migration, bind_queries, load_migrations, load_queries, split_queries
+from everytick.stores.queries import Migration, load_migrations, load_queries, split_queries
 from everytick.stores.sql.queries import ColdQueries, cold_queries
+from everytick.stores.sql.statements import Statement, bind_statements
 
 PACKAGE = "everytick.stores.postgres"
 _SCHEMA = re.compile(r"\beverytick\.")
@@ -16,67 +17,67 @@ _PART = re.compile(r"«(\w*)»")
 class Queries:
     """Every query of queries.sql; a name that stands in one place only is an error at import."""
 
-    now: str
-    ring: str
-    pulse: str
-    ahead: str
-    add_needs: str
-    relabel_wakes: str
-    hold_due: str
-    glance: str
-    planned_by: str
-    standing_of_ripe: str
-    standing_of_told: str
-    standing_by_id: str
-    definitions: str
-    active: str
-    pauses: str
-    adjustments: str
-    requests: str
-    park_job: str
-    park_plan: str
-    job_keys: str
-    hold_plans: str
-    fold_wakes: str
-    create_occurrences: str
-    hold_occurrences: str
-    ask_all_to_stop: str
-    mark_awaited: str
-    release: str
-    end_unowned: str
-    close_runs: str
-    ask_to_stop: str
-    add_spans: str
-    answer_requests: str
-    add_request: str
-    mark_adjustments: str
-    settle_adjustments: str
-    settle_pauses: str
-    forget_narrowing: str
-    settle_plans: str
-    settle_few: str
-    claim: str
-    ripen: str
-    runs: str
-    give_back: str
-    hold_jobs_of: str
-    retired_of: str
-    hold_given_back: str
-    commit_steps: str
-    commit_plain: str
-    step_marks: str
-    wait_for_mark: str
-    claims_of: str
-    stand_within: str
-    identity: str
-    wake_job: str
-    ask: str
-    hold_key: str
-    wait_for_key: str
-    ask_within: str
-    past_versions: str
-    keep_runs: str
-    prune: str
+    now: Statement
+    ring: Statement
+    pulse: Statement
+    ahead: Statement
+    add_needs: Statement
+    relabel_wakes: Statement
+    hold_due: Statement
+    glance: Statement
+    planned_by: Statement
+    standing_of_ripe: Statement
+    standing_of_told: Statement
+    standing_by_id: Statement
+    definitions: Statement
+    active: Statement
+    pauses: Statement
+    adjustments: Statement
+    requests: Statement
+    park_job: Statement
+    park_plan: Statement
+    job_keys: Statement
+    hold_plans: Statement
+    fold_wakes: Statement
+    create_occurrences: Statement
+    hold_occurrences: Statement
+    ask_all_to_stop: Statement
+    mark_awaited: Statement
+    release: Statement
+    end_unowned: Statement
+    close_runs: Statement
+    ask_to_stop: Statement
+    add_spans: Statement
+    answer_requests: Statement
+    add_request: Statement
+    mark_adjustments: Statement
+    settle_adjustments: Statement
+    settle_pauses: Statement
+    forget_narrowing: Statement
+    settle_plans: Statement
+    settle_few: Statement
+    claim: Statement
+    ripen: Statement
+    runs: Statement
+    give_back: Statement
+    hold_jobs_of: Statement
+    retired_of: Statement
+    hold_given_back: Statement
+    commit_steps: Statement
+    commit_plain: Statement
+    step_marks: Statement
+    wait_for_mark: Statement
+    claims_of: Statement
+    stand_within: Statement
+    identity: Statement
+    wake_job: Statement
+    ask: Statement
+    hold_key: Statement
+    wait_for_key: Statement
+    ask_within: Statement
+    past_versions: Statement
+    keep_runs: Statement
+    prune: Statement
 
 
 load_queries(Queries, PACKAGE)
@@ -86,7 +87,7 @@ load_queries(Queries, PACKAGE)
 def queries_in(schema: str) -> Queries:
     """Return the queries for the tables of this schema."""
     text = _PART.sub(_part, files(PACKAGE).joinpath("queries.sql").read_text("utf-8"))
-    return bind_queries(Queries, in_schema(text, schema), f"{PACKAGE}/queries.sql")
+    return bind_statements(Queries, in_schema(text, schema), f"{PACKAGE}/queries.sql", postgres_dialect(schema))
 
 
 @cache

@@ -7,7 +7,8 @@
 -- What comes in batches is found by key one by one, whatever the server believes about its tables: in a lateral part
 -- that ends in `offset 0` or takes a lock, or by an array of the keys beside the join that brings the values.
 --
--- What several of them say alike stands in parts.sql, and its name in «» where it is said.
+-- What several of them say alike stands in parts.sql, and its name in «» where it is said. Parameters are named; an
+-- array has a plural for its name.
 
 -- now --
 -- Returns the store's time.
@@ -22,30 +23,30 @@ select everytick.ring();
 select case when is_called then last_value else 0 end from everytick.pulse;
 
 -- ahead --
--- Returns the store's time and what comes next after it of the needs $1: the earliest look at a job that nothing makes
+-- Returns the store's time and what comes next after it of the needs `needs`: the earliest look at a job that nothing makes
 -- due already, and the earliest occurrence that needs a node and nothing but time; and every text of needs, unless
--- there are $2.
+-- there are `seen`.
 with moment as materialized (
     select everytick.everytick_now() as now
 )
 select moment.now,
        (select min(s.wake_at)
-          from unnest($1::text[]) n(needs)
+          from unnest(:needs::text[]) n(needs)
          cross join lateral (select s.wake_at from everytick.job_state s
                               where s.needs = n.needs and s.wake_at > moment.now
                                 and not exists (select from everytick.wake w where w.job_key = s.job_key offset 0)
                               order by s.wake_at limit 1) s) as wake_at,
        (select min(r.ready_at)
-          from unnest($1::text[]) n(needs)
+          from unnest(:needs::text[]) n(needs)
          cross join lateral (select e.ready_at from everytick.claimable e
                               where e.is_early and e.needs = n.needs and e.ready_at > moment.now
                               order by e.ready_at limit 1) r) as ready_at,
-       case when (select count(*) from everytick.needs) <> $2 then array(select text from everytick.needs) end as needs
+       case when (select count(*) from everytick.needs) <> :seen then array(select text from everytick.needs) end as needs
   from moment;
 
 -- add_needs --
 -- Lets these texts of needs be known to nodes.
-insert into everytick.needs (text) select t.text from unnest($1::text[]) t(text) order by t.text on conflict do nothing;
+insert into everytick.needs (text) select t.text from unnest(:texts::text[]) t(text) order by t.text on conflict do nothing;
 
 -- relabel_wakes --
 -- Gives facts the needs that their job has now; one that was written beside an edit may have the needs of before.
@@ -56,66 +57,66 @@ update everytick.wake w set needs = s.needs
 -- ------------------------------------------------------------------------------------- the planner
 
 -- hold_due --
--- Returns jobs whose time has come, by $1 where that is given, and holds them until the transaction ends; what another
+-- Returns jobs whose time has come, by `until_at` where that is given, and holds them until the transaction ends; what another
 -- planner holds is passed over. Only the job's own row is held: a pause or an edit does not wait, the revision settles it.
--- It looks at the longest-waiting $3 and says, with the store's time, how many it has seen where it did not get enough of them:
--- then others hold most of them, and one has to ask for more. It begins behind ($4, $5), where the batch before has ended: what was
+-- It looks at the longest-waiting `window` and says, with the store's time, how many it has seen where it did not get enough of them:
+-- then others hold most of them, and one has to ask for more. It begins behind (`after_wake_at`, `after_id`), where the batch before has ended: what was
 -- planned since is still in the index, for as long as somebody may see it there.
--- Jobs that facts make due come from the oldest thousand facts, or $3. A job is `told` of which facts are waiting.
--- Of the jobs $6 and $8 nothing is seen: this node cannot read or run them, and others may. Others than those of the
--- needs $7 are not looked at.
+-- Jobs that facts make due come from the oldest thousand facts, or `window`. A job is `told` of which facts are waiting.
+-- Of the jobs `left_out` and `unknown_ids` nothing is seen: this node cannot read or run them, and others may. Others than those of the
+-- needs `needs` are not looked at.
 with moment as materialized (
-    select m.now, coalesce($1::timestamptz, m.now) as until from (select everytick.everytick_now() as now offset 0) m
+    select m.now, coalesce(:until_at::timestamptz, m.now) as until from (select everytick.everytick_now() as now offset 0) m
 ), strange as materialized (
-    select $6::int[] || array(select j.job_key from everytick.job j where j.id = any($8::text[])) as jobs
+    select :left_out::int[] || array(select j.job_key from everytick.job j where j.id = any(:unknown_ids::text[])) as jobs
 ), seen as materialized (
     select s.job_key
-      from unnest($7::text[]) n(needs)
+      from unnest(:needs::text[]) n(needs)
      cross join lateral (
            select s.job_key, s.wake_at, s.id
              from everytick.job_state s
-            where s.needs = n.needs and s.wake_at <= (select until from moment) and (s.wake_at, s.id) > ($4, $5)
+            where s.needs = n.needs and s.wake_at <= (select until from moment) and (s.wake_at, s.id) > (:after_wake_at, :after_id)
               and not exists (select from everytick.wake w where w.job_key = s.job_key offset 0)
               and s.job_key <> all((select jobs from strange)::int[])
             order by s.wake_at, s.id
-            limit $3) s
+            limit :window) s
      order by s.wake_at, s.id
-     limit $3
+     limit :window
 ), ripe as materialized (
     select s.job_key
       from seen s
      cross join lateral (select from everytick.job j where j.job_key = s.job_key for no key update skip locked) j
-     limit $2
+     limit :limit
 ), told as (
     select w.job_key
       from (select w.job_key
               from (select w.job_key, max(w.wake_at) as wake_at
-                      from unnest($7::text[]) n(needs)
+                      from unnest(:needs::text[]) n(needs)
                      cross join lateral (select w.job_key, w.wake_at from everytick.wake w
                                           where w.needs = n.needs and w.wake_at <= (select until from moment)
                                             and w.job_key <> all((select jobs from strange)::int[])
-                                          order by w.wake_at limit greatest($3, 1000)) w
+                                          order by w.wake_at limit greatest(:window, 1000)) w
                      group by w.job_key) w
              cross join lateral (select j.id from everytick.job j where j.job_key = w.job_key offset 0) j
              order by w.wake_at, j.id) w
      cross join lateral (select from everytick.job j where j.job_key = w.job_key for no key update skip locked) j
-     limit $2
+     limit :limit
 )
 select job_key, false as told, null::timestamptz from ripe
 union all
 select job_key, true, null from told
 union all
-select count(*)::int, null, (select now from moment) from seen where (select count(*) from ripe) < $2;
+select count(*)::int, null, (select now from moment) from seen where (select count(*) from ripe) < :limit;
 
 -- glance --
--- Returns the store's time, and where jobs stand whose time has come by then, or by $1 where that is given, facts
--- included, and holds nothing: all of them, or else more than $2. The request of a job that has only one comes along,
+-- Returns the store's time, and where jobs stand whose time has come by then, or by `until_at` where that is given, facts
+-- included, and holds nothing: all of them, or else more than `limit`. The request of a job that has only one comes along,
 -- unless it was asked for at a time.
--- Of the jobs $3 and $5 nothing is seen, nor of others than those of the needs $4.
+-- Of the jobs `left_out` and `unknown_ids` nothing is seen, nor of others than those of the needs `needs`.
 with moment as materialized (
-    select m.now, coalesce($1::timestamptz, m.now) as until from (select everytick.everytick_now() as now offset 0) m
+    select m.now, coalesce(:until_at::timestamptz, m.now) as until from (select everytick.everytick_now() as now offset 0) m
 ), strange as materialized (
-    select $3::int[] || array(select j.job_key from everytick.job j where j.id = any($5::text[])) as jobs
+    select :left_out::int[] || array(select j.job_key from everytick.job j where j.id = any(:unknown_ids::text[])) as jobs
 )
 select «standing»
        v.key is not null as has_requests,
@@ -127,7 +128,7 @@ select «standing»
   left join lateral (
        select *
          from ((select s.job_key
-                  from unnest($4::text[]) n(needs)
+                  from unnest(:needs::text[]) n(needs)
                  cross join lateral (
                        select s.job_key, s.wake_at
                          from everytick.job_state s
@@ -135,17 +136,17 @@ select «standing»
                           and not exists (select from everytick.wake w where w.job_key = s.job_key offset 0)
                           and s.job_key <> all((select jobs from strange)::int[])
                         order by s.wake_at
-                        limit $2 + 1) s
+                        limit :limit + 1) s
                  order by s.wake_at
-                 limit $2 + 1)
+                 limit :limit + 1)
                union all
                (select distinct w.job_key
-                  from unnest($4::text[]) n(needs)
+                  from unnest(:needs::text[]) n(needs)
                  cross join lateral (select w.job_key from everytick.wake w
                                       where w.needs = n.needs and w.wake_at <= moment.until
                                         and w.job_key <> all((select jobs from strange)::int[])
                                       order by w.wake_at limit 1000) w
-                 limit $2 + 1)) a(due)
+                 limit :limit + 1)) a(due)
         cross join lateral (select * from everytick.job_standing v
                              where v.job_key = a.due and v.wake_at <= moment.until offset 0) v
          left join lateral (select r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by,
@@ -160,34 +161,34 @@ select «standing»
 -- planned_by --
 -- Returns those of these jobs whose last plan was written by the batch of this token.
 select s.job_key
-  from unnest($1::int[]) a(job_key)
- cross join lateral (select s.job_key from everytick.job_state s where s.job_key = a.job_key and s.plan_token = $2 offset 0) s;
+  from unnest(:job_keys::int[]) a(job_key)
+ cross join lateral (select s.job_key from everytick.job_state s where s.job_key = a.job_key and s.plan_token = :token offset 0) s;
 
 -- standing_of_ripe --
 -- Returns where these jobs stand, of which no facts are waiting and whose time has come, and whether there is more to
 -- know of them; one that another planner has just been at is left out.
 select «standing»
        exists (select from everytick.request f where f.job_key = v.job_key offset 0) as has_requests
-  from unnest($1::int[]) a(job_key)
+  from unnest(:job_keys::int[]) a(job_key)
  cross join lateral (select s.*, e.last_end_scheduled_for, e.last_end_started_at, e.last_end_at, e.last_end_id,
                             e.last_success_scheduled_for, e.last_success_started_at, e.last_success_at, e.last_success_id,
                             e.other_success_scheduled_for, e.other_success_started_at, e.other_success_at, e.other_success_id
                        from everytick.job_state s
                        left join lateral (select * from everytick.job_ends e where e.job_key = s.job_key offset 0) e on true
-                      where s.job_key = a.job_key and s.wake_at <= $2 offset 0) v;
+                      where s.job_key = a.job_key and s.wake_at <= :until_at offset 0) v;
 
 -- standing_of_told --
 -- Returns where these jobs stand, facts that no plan has seen included, if their time has come.
 select «standing»
        exists (select from everytick.request f where f.job_key = v.job_key offset 0) as has_requests
-  from unnest($1::int[]) a(job_key)
- cross join lateral (select * from everytick.job_standing v where v.job_key = a.job_key and v.wake_at <= $2 offset 0) v;
+  from unnest(:job_keys::int[]) a(job_key)
+ cross join lateral (select * from everytick.job_standing v where v.job_key = a.job_key and v.wake_at <= :until_at offset 0) v;
 
 -- standing_by_id --
 -- Returns where the jobs of these ids stand, due or not.
 select «standing»
        exists (select from everytick.request f where f.job_key = v.job_key offset 0) as has_requests
-  from unnest($1::text[]) a(id)
+  from unnest(:job_ids::text[]) a(id)
  cross join lateral (select * from everytick.job_standing v where v.id = a.id offset 0) v;
 
 -- definitions --
@@ -195,7 +196,7 @@ select «standing»
 select d.job_key, d.version, d.definition, (extract(epoch from d.in_force_after) * 1000000)::bigint as in_force_after,
        (extract(epoch from d.edited_at) * 1000000)::bigint as updated_at, j.id,
        (extract(epoch from j.created_at) * 1000000)::bigint as created_at
-  from unnest($1::int[], $2::int[]) a(job_key, version)
+  from unnest(:job_keys::int[], :versions::int[]) a(job_key, version)
  cross join lateral (select * from everytick.job_version d where d.job_key = a.job_key and d.version = a.version offset 0) d
  cross join lateral (select j.id, j.created_at from everytick.job j where j.job_key = a.job_key offset 0) j;
 
@@ -215,9 +216,9 @@ select *
                        o.status = {queued} as waits,
                        not (o.status = {queued} and o.cause = {cause.schedule} and o.job_key = any(array(
                            select p.job_key from everytick.pause p
-                            where p.job_key = any(array(select unnest($1::int[])))
+                            where p.job_key = any(array(select unnest(:job_keys::int[])))
                               and (p.until_at is null or everytick.everytick_now() < p.until_at)))) as shown
-                  from unnest($1::int[]) a(job_key)
+                  from unnest(:job_keys::int[]) a(job_key)
                  cross join lateral (select n.handle from everytick.active n where n.job_key = a.job_key offset 0) n
                  cross join lateral (select * from everytick.occurrence o
                                       where o.handle = n.handle and o.status < {first_ended} offset 0) o) s
@@ -229,20 +230,20 @@ select *
 
 -- pauses --
 -- Returns the pauses of these jobs in the order they were made.
-select * from everytick.pause where job_key = any($1::int[]) order by job_key, pause_key;
+select * from everytick.pause where job_key = any(:job_keys::int[]) order by job_key, pause_key;
 
 -- adjustments --
 -- Returns what was said of single instants of these jobs, in the order it was said.
-select * from everytick.adjustment where job_key = any($1::int[]) order by job_key, adjustment_key;
+select * from everytick.adjustment where job_key = any(:job_keys::int[]) order by job_key, adjustment_key;
 
 -- requests --
--- Returns of each job, which retires at $2, the oldest 101 open requests that a plan of the moment $3, or of now, sees:
+-- Returns of each job, which retires at `retires`, the oldest 101 open requests that a plan of the moment `until_at`, or of now, sees:
 -- one more than it may answer. The next one that is still to come follows. Of a job that has retired it sees all.
 with moment as materialized (
-    select coalesce($3::timestamptz, everytick.everytick_now()) as until
+    select coalesce(:until_at::timestamptz, everytick.everytick_now()) as until
 )
 select r.*
-  from unnest($1::int[], $2::timestamptz[]) a(job_key, retire_at)
+  from unnest(:job_keys::int[], :retires::timestamptz[]) a(job_key, retire_at)
  cross join lateral (select case when a.retire_at <= moment.until then 'infinity' else moment.until end as until
                        from moment offset 0) m
  cross join lateral (
@@ -260,16 +261,16 @@ select r.*
 
 -- park_job --
 -- Says why the definition of a job cannot be read by some node; those that can go on with it, and an edit ends it.
-update everytick.job_state set unreadable_reason = $2 where job_key = $1 and unreadable_reason is distinct from $2;
+update everytick.job_state set unreadable_reason = :reason where job_key = :job_key and unreadable_reason is distinct from :reason;
 
 -- park_plan --
 -- Says why the plan of a job was refused; the next plan that is written clears it.
-update everytick.job_state set parked_reason = $2 where job_key = (select j.job_key from everytick.job j where j.id = $1);
+update everytick.job_state set parked_reason = :reason where job_key = (select j.job_key from everytick.job j where j.id = :job_id);
 
 -- job_keys --
 -- Returns the inner keys of jobs.
 select j.id, j.job_key
-  from unnest($1::text[]) a(id)
+  from unnest(:job_ids::text[]) a(id)
  cross join lateral (select j.id, j.job_key from everytick.job j where j.id = a.id offset 0) j;
 
 -- hold_plans --
@@ -279,8 +280,8 @@ with moment as materialized (
 )
 select p.job_key, s.woken, moment.now
   from moment
- cross join (select a.job_key, everytick.throughout($2, a.revision) as revision
-               from unnest($1::int[], $2::bigint[]) a(job_key, revision)
+ cross join (select a.job_key, everytick.throughout(:revisions, a.revision) as revision
+               from unnest(:job_keys::int[], :revisions::bigint[]) a(job_key, revision)
               order by a.job_key) p
  cross join lateral (select s.woken from everytick.job_state s
                       where s.job_key = p.job_key and s.revision = p.revision
@@ -288,7 +289,7 @@ select p.job_key, s.woken, moment.now
 
 -- fold_wakes --
 -- Takes the facts away that the plan answers, and returns how many there were of each job; later ones cause a new look.
-with gone as (delete from everytick.wake where job_key = any($1::int[]) returning job_key)
+with gone as (delete from everytick.wake where job_key = any(:job_keys::int[]) returning job_key)
 select job_key, count(*)::int as facts from gone group by job_key;
 
 -- create_occurrences --
@@ -297,22 +298,22 @@ with made as (
 insert into everytick.occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                   covers_after, covers_through, needs, reason, overrides, payload, replay_of,
                                   awaited, execution_timeout, created_at, updated_at, ended_at, is_early)
-select c.*, $1::timestamptz, $1, case when c.status >= {first_ended} then $1 end, coalesce(c.ready_at > $1, false)
-  from (select c.id, everytick.throughout($3, c.job_key) as job_key, everytick.throughout($4, c.version) as version,
-               everytick.throughout($5, c.scheduled_for) as scheduled_for,
-               everytick.throughout($6, c.status) as status, everytick.throughout($7, c.cause) as cause,
-               everytick.throughout($8, c.priority) as priority, everytick.throughout($9, c.late) as late,
-               everytick.throughout($10, c.line_at) as line_at, everytick.throughout($11, c.ready_at) as ready_at,
-               everytick.throughout($12, c.covers_after) as covers_after,
-               everytick.throughout($13, c.covers_through) as covers_through,
-               everytick.throughout($14, c.needs) as needs, everytick.throughout($15, c.reason) as reason,
-               everytick.throughout($16, c.overrides) as overrides, everytick.throughout($17, c.payload) as payload,
-               everytick.throughout($18, c.replay_of) as replay_of,
-               everytick.throughout($19, c.awaited) as awaited,
-               everytick.throughout($20, c.execution_timeout) as execution_timeout
-          from unnest($2::uuid[], $3::int[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[], $8::int[],
-                      $9::bool[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
-                      $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bool[], $20::bigint[])
+select c.*, :now::timestamptz, :now, case when c.status >= {first_ended} then :now end, coalesce(c.ready_at > :now, false)
+  from (select c.id, everytick.throughout(:job_keys, c.job_key) as job_key, everytick.throughout(:versions, c.version) as version,
+               everytick.throughout(:instants, c.scheduled_for) as scheduled_for,
+               everytick.throughout(:statuses, c.status) as status, everytick.throughout(:causes, c.cause) as cause,
+               everytick.throughout(:priorities, c.priority) as priority, everytick.throughout(:lates, c.late) as late,
+               everytick.throughout(:lines, c.line_at) as line_at, everytick.throughout(:readies, c.ready_at) as ready_at,
+               everytick.throughout(:covers_afters, c.covers_after) as covers_after,
+               everytick.throughout(:covers_throughs, c.covers_through) as covers_through,
+               everytick.throughout(:needs, c.needs) as needs, everytick.throughout(:reasons, c.reason) as reason,
+               everytick.throughout(:overrides, c.overrides) as overrides, everytick.throughout(:payloads, c.payload) as payload,
+               everytick.throughout(:replays, c.replay_of) as replay_of,
+               everytick.throughout(:awaits, c.awaited) as awaited,
+               everytick.throughout(:timeouts, c.execution_timeout) as execution_timeout
+          from unnest(:ids::uuid[], :job_keys::int[], :versions::int[], :instants::timestamptz[], :statuses::smallint[], :causes::smallint[], :priorities::int[],
+                      :lates::bool[], :lines::timestamptz[], :readies::timestamptz[], :covers_afters::timestamptz[], :covers_throughs::timestamptz[],
+                      :needs::text[], :reasons::text[], :overrides::text[], :payloads::text[], :replays::text[], :awaits::bool[], :timeouts::bigint[])
                c(id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
                  covers_through, needs, reason, overrides, payload, replay_of, awaited, execution_timeout)) c
 on conflict (id) do nothing
@@ -329,18 +330,18 @@ select handle, id, line_at, ready_at, priority, is_early, needs from made where 
 select handle from everytick.occurrence
  where handle = any(array(
        select o.handle
-         from unnest($1::uuid[]) i(id)
+         from unnest(:ids::uuid[]) i(id)
         cross join lateral (select o.handle from everytick.occurrence o where o.id = i.id offset 0) o
        union
        select a.handle
-         from unnest($2::int[], $3::timestamptz[]) p(job_key, before)
+         from unnest(:stopped_keys::int[], :befores::timestamptz[]) p(job_key, before)
         cross join lateral (select n.handle from everytick.active n where n.job_key = p.job_key offset 0) n
         cross join lateral (select a.handle from everytick.occurrence a
                              where a.handle = n.handle and a.status < {first_ended} and a.status <> {queued}
                                and a.line_at < p.before offset 0) a
        union
        select a.handle
-         from unnest($4::int[]) p(job_key)
+         from unnest(:awaiting_keys::int[]) p(job_key)
         cross join lateral (select n.handle from everytick.active n where n.job_key = p.job_key offset 0) n
         cross join lateral (select a.handle from everytick.occurrence a
                              where a.handle = n.handle and a.status < {first_ended} and not a.awaited offset 0) a))
@@ -350,12 +351,12 @@ select handle from everytick.occurrence
 -- ask_all_to_stop --
 -- Notes that the owners of all that were busy and stood in line before a moment shall stop; a reason that was given
 -- before stays.
-update everytick.occurrence o set cancel_reason = $3
-  from unnest($1::int[], $2::timestamptz[]) p(job_key, before)
+update everytick.occurrence o set cancel_reason = :reason
+  from unnest(:job_keys::int[], :befores::timestamptz[]) p(job_key, before)
  where o.job_key = p.job_key and o.status < {first_ended} and o.status <> {queued} and o.cancel_reason is null
    and o.line_at < p.before and o.handle = any(array(
        select n.handle
-         from unnest($1::int[]) u(job_key)
+         from unnest(:job_keys::int[]) u(job_key)
         cross join lateral (select n.handle from everytick.active n where n.job_key = u.job_key offset 0) n));
 
 -- mark_awaited --
@@ -363,7 +364,7 @@ update everytick.occurrence o set cancel_reason = $3
 update everytick.occurrence o set awaited = true
  where o.handle = any(array(
        select a.handle
-         from unnest($1::int[]) p(job_key)
+         from unnest(:job_keys::int[]) p(job_key)
         cross join lateral (select n.handle from everytick.active n where n.job_key = p.job_key offset 0) n
         cross join lateral (select a.handle from everytick.occurrence a
                              where a.handle = n.handle and a.status < {first_ended} and not a.awaited
@@ -371,10 +372,10 @@ update everytick.occurrence o set awaited = true
 
 -- release --
 -- Lets those into a place that still wait in line; what was canceled meanwhile stays so.
-update everytick.occurrence set status = {pending}, is_early = coalesce(ready_at > $2, false), updated_at = $2
+update everytick.occurrence set status = {pending}, is_early = coalesce(ready_at > :now, false), updated_at = :now
  where handle = any(array(
        select o.handle
-         from unnest($1::uuid[]) i(id)
+         from unnest(:ids::uuid[]) i(id)
         cross join lateral (select o.handle from everytick.occurrence o
                              where o.id = i.id and o.status = {queued} for no key update) o));
 
@@ -383,11 +384,11 @@ update everytick.occurrence set status = {pending}, is_early = coalesce(ready_at
 -- note the ends in this order.
 with ended as (
     update everytick.occurrence o
-       set status = e.status, error = e.error, ended_at = $4, updated_at = $4, owner = null, fence = o.fence + 1
-      from unnest($1::uuid[], $2::smallint[], $3::text[]) with ordinality e(id, status, error, place)
+       set status = e.status, error = e.error, ended_at = :now, updated_at = :now, owner = null, fence = o.fence + 1
+      from unnest(:ids::uuid[], :statuses::smallint[], :errors::text[]) with ordinality e(id, status, error, place)
      where o.id = e.id and o.handle = any(array(
            select a.handle
-             from unnest($1::uuid[]) i(id)
+             from unnest(:ids::uuid[]) i(id)
             cross join lateral (select a.handle from everytick.occurrence a
                                  where a.id = i.id and a.status in ({pending}, {queued}, {awaiting_retry}) for no key update) a))
     returning o.handle, o.job_key, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at, o.step_number, o.needs,
@@ -408,34 +409,34 @@ select * from ended;
 -- close_runs --
 -- Ends runs of occurrences that ended while none of their attempts was open; one that never began is written now.
 insert into everytick.task_run (handle, task, status, attempts, retries, out_of_time, ended_at)
-select c.handle, c.task, c.status, 0, 0, false, $4
-  from unnest($1::bigint[], $2::text[], $3::smallint[]) c(handle, task, status)
+select c.handle, c.task, c.status, 0, 0, false, :now
+  from unnest(:handles::bigint[], :tasks::text[], :statuses::smallint[]) c(handle, task, status)
 on conflict (handle, task) do update
    set status = excluded.status, resume_at = null, ended_at = excluded.ended_at;
 
 -- ask_to_stop --
--- Notes that the owners of these shall stop; the next beat tells them. Only a person ($3) replaces a reason that is
+-- Notes that the owners of these shall stop; the next beat tells them. Only a person (`is_person`) replaces a reason that is
 -- there.
-update everytick.occurrence set cancel_reason = $2
+update everytick.occurrence set cancel_reason = :reason
  where handle = any(array(
        select o.handle
-         from unnest($1::uuid[]) i(id)
+         from unnest(:ids::uuid[]) i(id)
         cross join lateral (select o.handle from everytick.occurrence o
-                             where o.id = i.id and o.status < {first_ended} and ($3 or o.cancel_reason is null)
+                             where o.id = i.id and o.status < {first_ended} and (:is_person or o.cancel_reason is null)
                                for no key update) o));
 
 -- add_spans --
 -- Keeps the instants that did not run, in order.
 insert into everytick.span (job_key, status, why, detail, span_after, span_through, version, count)
-select s.* from unnest($1::int[], $2::smallint[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[],
-                       $7::int[], $8::int[]) s;
+select s.* from unnest(:job_keys::int[], :statuses::smallint[], :whys::text[], :details::text[], :afters::timestamptz[], :throughs::timestamptz[],
+                       :versions::int[], :counts::int[]) s;
 
 -- answer_requests --
 -- Forgets requests that were dealt with; a backfill that was cut goes on behind the others.
 with gone as (
     delete from everytick.request r
-     using unnest($1::int[], $2::smallint[], $3::text[], $4::timestamptz[]) a(job_key, cause, key, done_through)
-     where r.job_key = a.job_key and r.cause = a.cause and r.key = a.key and r.job_key = any(array(select unnest($1::int[])))
+     using unnest(:job_keys::int[], :causes::smallint[], :keys::text[], :dones::timestamptz[]) a(job_key, cause, key, done_through)
+     where r.job_key = a.job_key and r.cause = a.cause and r.key = a.key and r.job_key = any(array(select unnest(:job_keys::int[])))
     returning r.*, a.done_through
 )
 select * from gone where done_through is not null order by job_key, request_key;
@@ -445,58 +446,60 @@ select * from gone where done_through is not null order by job_key, request_key;
 insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
                                scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
                                as_of_now, nth, id, due_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+values (:job_key, :key, :cause_code, :requested_at, :payload, :overlap, :reason, :requested_by, :replay_of,
+        :scheduled_for, :covers_after, :covers_through, :fill_after, :fill_through, :again, :keeps, :as_of_now, :nth,
+        :id, :due_at)
 on conflict (job_key, cause, key) do nothing
 returning request_key;
 
 -- mark_adjustments --
 -- Notes of moves that they now exist at their new time.
 update everytick.adjustment a set is_done = true
-  from unnest($1::int[], $2::timestamptz[]) u(job_key, instant_at)
- where a.job_key = u.job_key and a.instant_at = u.instant_at and a.job_key = any(array(select unnest($1::int[])));
+  from unnest(:job_keys::int[], :instants::timestamptz[]) u(job_key, instant_at)
+ where a.job_key = u.job_key and a.instant_at = u.instant_at and a.job_key = any(array(select unnest(:job_keys::int[])));
 
 -- settle_adjustments --
 -- Forgets what lies at or before the watermark, unless it is still to move to another time.
 delete from everytick.adjustment a
- using unnest($1::int[], $2::timestamptz[]) p(job_key, watermark)
- where a.job_key = p.job_key and a.job_key = any(array(select unnest($1::int[]))) and a.instant_at <= p.watermark and (a.kind <> 'move' or a.is_done or a.moved_to_at = a.instant_at);
+ using unnest(:job_keys::int[], :watermarks::timestamptz[]) p(job_key, watermark)
+ where a.job_key = p.job_key and a.job_key = any(array(select unnest(:job_keys::int[]))) and a.instant_at <= p.watermark and (a.kind <> 'move' or a.is_done or a.moved_to_at = a.instant_at);
 
 -- forget_narrowing --
 -- Notes that nothing waits any more that an edit of recovery left no reason for.
-update everytick.job_state set narrowed_at = null where job_key = any($1::int[]);
+update everytick.job_state set narrowed_at = null where job_key = any(:job_keys::int[]);
 
 -- settle_pauses --
 -- Forgets pauses whose instants are all decided.
 delete from everytick.pause a
- using unnest($1::int[], $2::timestamptz[]) p(job_key, watermark)
- where a.job_key = p.job_key and a.job_key = any(array(select unnest($1::int[]))) and a.until_at <= p.watermark;
+ using unnest(:job_keys::int[], :watermarks::timestamptz[]) p(job_key, watermark)
+ where a.job_key = p.job_key and a.job_key = any(array(select unnest(:job_keys::int[]))) and a.until_at <= p.watermark;
 
 -- settle_plans --
 -- Moves the watermark on under the lock that hold_plans took; the revision makes every older snapshot stale.
 update everytick.job_state s
    set revision = s.revision + 1, woken = p.woken, watermark = p.watermark, wake_at = p.wake_at,
-       next_run_at = p.next_run_at, plan_token = $7,
+       next_run_at = p.next_run_at, plan_token = :token,
        «moved_on»
-  from (select u.job_key, everytick.throughout($2, u.woken) as woken, everytick.throughout($3, u.watermark) as watermark,
-               everytick.throughout($4, u.wake_at) as wake_at,
-               everytick.throughout($5, u.rescheduled) as rescheduled,
-               everytick.throughout($6, u.next_run_at) as next_run_at
-          from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[])
+  from (select u.job_key, everytick.throughout(:wokens, u.woken) as woken, everytick.throughout(:watermarks, u.watermark) as watermark,
+               everytick.throughout(:wakes, u.wake_at) as wake_at,
+               everytick.throughout(:reschedules, u.rescheduled) as rescheduled,
+               everytick.throughout(:next_runs, u.next_run_at) as next_run_at
+          from unnest(:job_keys::int[], :wokens::bigint[], :watermarks::timestamptz[], :wakes::timestamptz[], :reschedules::bool[], :next_runs::timestamptz[])
                u(job_key, woken, watermark, wake_at, rescheduled, next_run_at)) p
- where s.job_key = p.job_key and s.job_key = any(array(select unnest($1::int[])));
+ where s.job_key = p.job_key and s.job_key = any(array(select unnest(:job_keys::int[])));
 
 -- settle_few --
 -- Writes a few plans whole that only create, mark, answer requests and move on, each on the condition that its job's revision
 -- is still the snapshot's; returns those jobs, and rings where anybody else may have
 -- something to do. Facts that come while it waits for a job are not seen and stay: they make the job due again.
--- Where nothing of the needs $32 is ready, it gives what it makes and $26 marks to the node $31, in the columns of a
--- claim with the token $35: each would be the first in line.
+-- Where nothing of the needs `met` is ready, it gives what it makes and `wanted` marks to the node `node`, in the columns of a
+-- claim with the token `claim_token`: each would be the first in line.
 with moment as materialized (
     select everytick.everytick_now() as now
 ), held as materialized (
     select p.*, f.*, s.wake_at as known_wake_at
-      from (select * from unnest($1::int[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[],
-                                 $6::bool[], $33::timestamptz[])
+      from (select * from unnest(:job_keys::int[], :revisions::bigint[], :wokens::bigint[], :watermarks::timestamptz[], :wakes::timestamptz[],
+                                 :reschedules::bool[], :next_runs::timestamptz[])
                      u(job_key, revision, woken, watermark, wake_at, rescheduled, next_run_at)
              order by u.job_key) p
      cross join lateral (select s.wake_at from everytick.job_state s
@@ -504,14 +507,14 @@ with moment as materialized (
                             for no key update) s
      cross join lateral (select count(*) as facts from everytick.wake w where w.job_key = p.job_key) f
 ), line as materialized (
-    select $31::text is not null
+    select :node::text is not null
            and not exists (
-               select from unnest($32::text[]) n(needs)
+               select from unnest(:met::text[]) n(needs)
                 cross join lateral (select from everytick.claimable r
                                      where not r.is_early and r.needs = n.needs
                                      order by r.priority desc, r.line_at, r.id limit 1) r)
            and not exists (
-               select from unnest($32::text[]) n(needs)
+               select from unnest(:met::text[]) n(needs)
                 cross join lateral (select from everytick.claimable e
                                      where e.is_early and e.needs = n.needs
                                        and e.ready_at <= (select now from moment)
@@ -526,17 +529,17 @@ with moment as materialized (
     select c.id, c.job_key, c.version, c.scheduled_for, case when c.is_taken then {running} else c.status end, c.cause, c.priority,
            c.late, c.line_at, c.ready_at, c.covers_after, c.covers_through, c.needs, c.reason, c.overrides, c.payload,
            c.replay_of, c.awaited, moment.now, moment.now, case when c.status >= {first_ended} then moment.now end,
-           coalesce(c.ready_at > moment.now, false), case when c.is_taken then $31 end,
+           coalesce(c.ready_at > moment.now, false), case when c.is_taken then :node end,
            case when c.is_taken then 1 else 0 end, case when c.is_taken then moment.now end,
-           case when c.is_taken then moment.now end, c.execution_timeout, case when c.is_taken then $31 end,
-           case when c.is_taken then $35::bigint else 0 end
+           case when c.is_taken then moment.now end, c.execution_timeout, case when c.is_taken then :node end,
+           case when c.is_taken then :claim_token::bigint else 0 end
       from moment,
            (select c.*, c.wanted and line.is_empty and coalesce(c.ready_at <= moment.now, true) as is_taken
               from moment, line,
-                   unnest($7::uuid[], $8::int[], $9::int[], $10::timestamptz[], $11::smallint[], $12::smallint[],
-                          $13::int[], $14::bool[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[],
-                          $18::timestamptz[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[],
-                          $24::bool[], $25::bigint[], $26::bool[])
+                   unnest(:ids::uuid[], :created_keys::int[], :versions::int[], :instants::timestamptz[], :statuses::smallint[], :causes::smallint[],
+                          :priorities::int[], :lates::bool[], :lines::timestamptz[], :readies::timestamptz[], :covers_afters::timestamptz[],
+                          :covers_throughs::timestamptz[], :needs::text[], :reasons::text[], :overrides::text[], :payloads::text[], :replays::text[],
+                          :awaits::bool[], :timeouts::bigint[], :wanted::bool[])
                    c(id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
                      covers_through, needs, reason, overrides, payload, replay_of, awaited, execution_timeout,
                      wanted)) c
@@ -550,11 +553,11 @@ with moment as materialized (
     select handle, id, line_at, ready_at, priority, is_early, needs from made where status = {pending}
 ), known as (
     insert into everytick.node as n (id, beat_at, beats)
-    select $31, moment.now, 1 from moment where exists (select from made where owner is not null)
+    select :node, moment.now, 1 from moment where exists (select from made where owner is not null)
     on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 ), answered as (
     delete from everytick.request r
-     using unnest($27::int[], $28::text[], $34::smallint[]) a(job_key, key, cause)
+     using unnest(:answered_keys::int[], :request_keys::text[], :request_causes::smallint[]) a(job_key, key, cause)
      where r.job_key = a.job_key and r.cause = a.cause and r.key = a.key and r.job_key = any(array(select job_key from held))
 ), marked as (
     update everytick.occurrence o set awaited = true
@@ -563,7 +566,7 @@ with moment as materialized (
              from everytick.occurrence a
             where a.handle = any(array(
                   select n.handle
-                    from unnest($29::int[]) p(job_key)
+                    from unnest(:awaiting_keys::int[]) p(job_key)
                    cross join lateral (select n.handle from everytick.active n where n.job_key = p.job_key offset 0) n
                    where p.job_key = any(array(select job_key from held))))
               and a.status < {first_ended} and not a.awaited
@@ -574,7 +577,7 @@ with moment as materialized (
        set revision = s.revision + 1, woken = s.woken + p.facts, watermark = p.watermark,
            wake_at = case when s.woken + p.facts = p.woken then p.wake_at else moment.now end,
            next_run_at = p.next_run_at,
-           «moved_on», plan_token = $30
+           «moved_on», plan_token = :token
       from moment, held p
      where s.job_key = p.job_key and s.job_key = any(array(select job_key from held))
     returning s.job_key, s.wake_at is distinct from p.known_wake_at as is_moved
@@ -599,12 +602,12 @@ select made.*, settled.job_key as settled, (select count(*) from bell)
 with moment as materialized (
     select everytick.everytick_now() as now
 ), unripe as materialized (
-    select not $5::bool and exists (
+    select not :is_ripe::bool and exists (
            select from everytick.claimable e
-            where e.is_early and e.needs = any($2::text[]) and e.ready_at <= (select now from moment)) as found
+            where e.is_early and e.needs = any(:needs::text[]) and e.ready_at <= (select now from moment)) as found
 ), picked as materialized (
     select r.place, r.handle
-      from unnest($2::text[]) n(needs)
+      from unnest(:needs::text[]) n(needs)
      cross join lateral (
            select c.ctid as place, c.handle, c.priority, c.line_at, c.id
              from everytick.claimable c
@@ -612,7 +615,7 @@ with moment as materialized (
                   select from everytick.occurrence r
                    where r.handle = c.handle
                      and not r.is_early and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
-                     and r.job_key <> all(array(select j.job_key from everytick.job j where j.id = any($4::text[])))
+                     and r.job_key <> all(array(select j.job_key from everytick.job j where j.id = any(:unknown_ids::text[])))
                      and (r.status = {pending} or not exists (
                           select from everytick.job_version d
                            where d.job_key = r.job_key and not d.enabled
@@ -625,22 +628,22 @@ with moment as materialized (
                      for update skip locked) r
             where not (select found from unripe) and not c.is_early and c.needs = n.needs
             order by c.priority desc, c.line_at, c.id
-            limit $3
+            limit :limit
               for update of c skip locked) r
      order by r.priority desc, r.line_at, r.id
-     limit $3
+     limit :limit
 ), unlisted as (
     delete from everytick.claimable where ctid = any(array(select place from picked))
 ), taken as (
     update everytick.occurrence o
-       set found = o.status, status = {running}, owner = $1, node = $1, fence = o.fence + 1, claim_token = $6,
+       set found = o.status, status = {running}, owner = :node, node = :node, fence = o.fence + 1, claim_token = :token,
            started_at = coalesce(o.started_at, moment.now), claimed_at = moment.now, updated_at = moment.now
       from moment
      where o.handle = any(array(select handle from picked))
     returning «claim»
 ), known as (
     insert into everytick.node as n (id, beat_at, beats)
-    select $1, moment.now, 1 from moment where exists (select from taken)
+    select :node, moment.now, 1 from moment where exists (select from taken)
     on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 )
 select taken.*, unripe.found from unripe left join taken on true;
@@ -653,7 +656,7 @@ with moment as materialized (
     select c.ctid as place, c.handle
       from everytick.claimable c
      cross join lateral (select from everytick.occurrence e where e.handle = c.handle for no key update skip locked) e
-     where c.is_early and c.needs = any($1::text[]) and c.ready_at <= (select now from moment)
+     where c.is_early and c.needs = any(:needs::text[]) and c.ready_at <= (select now from moment)
      order by c.ready_at
      limit 5000
        for update of c skip locked
@@ -669,7 +672,7 @@ update everytick.occurrence o set is_early = false where o.handle = any(array(se
 -- runs --
 -- Returns where the tasks of these occurrences stand.
 select r.*
-  from unnest($1::bigint[]) a(handle)
+  from unnest(:handles::bigint[]) a(handle)
  cross join lateral (select * from everytick.task_run r where r.handle = a.handle offset 0) r
  order by r.handle, r.task;
 
@@ -681,7 +684,7 @@ update everytick.occurrence o
        started_at = case when exists (select from everytick.attempt a where a.handle = o.handle) then o.started_at end,
        node = (select a.node from everytick.attempt a where a.handle = o.handle and a.started_at is not null
                 order by a.started_at desc, a.task collate "C" desc, a.number desc limit 1)
- where handle = any($1::bigint[]) and owner = $2;
+ where handle = any(:handles::bigint[]) and owner = :node;
 
 -- hold_jobs_of --
 -- Holds where the jobs of these occurrences stand: no pause, edit or removal comes before the transaction ends.
@@ -689,7 +692,7 @@ select s.job_key
   from everytick.job_state s
  where s.job_key = any(array(
        select o.job_key
-         from unnest($1::bigint[]) a(handle)
+         from unnest(:handles::bigint[]) a(handle)
         cross join lateral (select o.job_key from everytick.occurrence o where o.handle = a.handle offset 0) o))
  order by s.job_key
    for share;
@@ -698,7 +701,7 @@ select s.job_key
 -- Returns those of these occurrences that nobody holds and whose job has retired, with the store's time.
 select o.id, o.job_key, moment.now
   from (select everytick.everytick_now() as now) moment
- cross join unnest($1::bigint[]) a(handle)
+ cross join unnest(:handles::bigint[]) a(handle)
  cross join lateral (select o.id, o.job_key from everytick.occurrence o
                       where o.handle = a.handle and o.status < {first_ended} and o.owner is null offset 0) o
  cross join lateral (select from everytick.job_state s where s.job_key = o.job_key and s.retire_at <= moment.now offset 0) s
@@ -709,7 +712,7 @@ select o.id, o.job_key, moment.now
 update everytick.occurrence o set status = {queued}
  where o.status = {pending} and o.handle = any(array(
        select h.handle
-         from unnest($1::bigint[]) a(handle)
+         from unnest(:handles::bigint[]) a(handle)
         cross join lateral (select o.handle, o.job_key, o.cause from everytick.occurrence o
                              where o.handle = a.handle and o.status = {pending} and o.owner is null offset 0) h
         cross join lateral (select s.version from everytick.job_state s where s.job_key = h.job_key offset 0) s
@@ -729,33 +732,33 @@ update everytick.occurrence o set status = {queued}
 -- An end that is awaited wakes its job, as the row says under its lock. Every end, and every attempt that failed, is
 -- noted in the tally of its job.
 with sent as (
-    select s.handle, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
-           everytick.throughout($4, s.move) as move, everytick.throughout($5, s.status) as status,
-           everytick.throughout($6, s.ready_at) as ready_at, everytick.throughout($7, s.ended_at) as ended_at,
-           everytick.throughout($8, s.error) as error, everytick.throughout($9, s.lost) as lost,
-           everytick.throughout($10, s.superseded_by_next) as superseded_by_next,
-           everytick.throughout($11, s.task) as task, everytick.throughout($12, s.run_status) as run_status,
-           everytick.throughout($13, s.attempts) as attempts, everytick.throughout($14, s.retries) as retries,
-           everytick.throughout($15, s.last_attempt_status) as last_attempt_status, everytick.throughout($16, s.out_of_time) as out_of_time,
-           everytick.throughout($17, s.resume_at) as resume_at,
-           everytick.throughout($18, s.run_started_at) as run_started_at,
-           everytick.throughout($19, s.attempt_started_at) as attempt_started_at,
-           everytick.throughout($20, s.run_ended_at) as run_ended_at,
-           everytick.throughout($21, s.run_error) as run_error, everytick.throughout($22, s.because_of) as because_of,
-           everytick.throughout($23, s.result) as result, everytick.throughout($24, s.waits) as waits,
-           everytick.throughout($25, s.attempt) as attempt,
-           everytick.throughout($26, s.attempt_status) as attempt_status,
-           everytick.throughout($27, s.started_at) as started_at,
-           everytick.throughout($28, s.attempt_ended_at) as attempt_ended_at,
-           everytick.throughout($29, s.attempt_error) as attempt_error, everytick.throughout($30, s.owed) as owed,
-           everytick.throughout($31, s.failure) as failure, everytick.throughout($32, s.token) as token
-      from unnest($1::bigint[], $2::int[], $3::int[], $4::smallint[], $5::smallint[],
-                  $6::timestamptz[], $7::timestamptz[], $8::text[], $9::int[], $10::bool[],
-                  $11::text[], $12::smallint[], $13::int[], $14::int[], $15::smallint[], $16::bool[],
-                  $17::timestamptz[], $18::timestamptz[], $19::timestamptz[], $20::timestamptz[], $21::text[],
-                  $22::text[], $23::text[], $24::text[],
-                  $25::int[], $26::smallint[], $27::timestamptz[], $28::timestamptz[], $29::text[], $30::bool[],
-                  $31::text[], $32::bigint[])
+    select s.handle, everytick.throughout(:fences, s.fence) as fence, everytick.throughout(:numbers, s.number) as number,
+           everytick.throughout(:moves, s.move) as move, everytick.throughout(:statuses, s.status) as status,
+           everytick.throughout(:readies, s.ready_at) as ready_at, everytick.throughout(:ends, s.ended_at) as ended_at,
+           everytick.throughout(:errors, s.error) as error, everytick.throughout(:losts, s.lost) as lost,
+           everytick.throughout(:supersedings, s.superseded_by_next) as superseded_by_next,
+           everytick.throughout(:tasks, s.task) as task, everytick.throughout(:run_statuses, s.run_status) as run_status,
+           everytick.throughout(:attempt_counts, s.attempts) as attempts, everytick.throughout(:retries, s.retries) as retries,
+           everytick.throughout(:last_statuses, s.last_attempt_status) as last_attempt_status, everytick.throughout(:out_of_times, s.out_of_time) as out_of_time,
+           everytick.throughout(:resumes, s.resume_at) as resume_at,
+           everytick.throughout(:run_starts, s.run_started_at) as run_started_at,
+           everytick.throughout(:attempt_starts, s.attempt_started_at) as attempt_started_at,
+           everytick.throughout(:run_ends, s.run_ended_at) as run_ended_at,
+           everytick.throughout(:run_errors, s.run_error) as run_error, everytick.throughout(:causes, s.because_of) as because_of,
+           everytick.throughout(:results, s.result) as result, everytick.throughout(:waits, s.waits) as waits,
+           everytick.throughout(:attempts, s.attempt) as attempt,
+           everytick.throughout(:attempt_statuses, s.attempt_status) as attempt_status,
+           everytick.throughout(:starts, s.started_at) as started_at,
+           everytick.throughout(:attempt_ends, s.attempt_ended_at) as attempt_ended_at,
+           everytick.throughout(:attempt_errors, s.attempt_error) as attempt_error, everytick.throughout(:owed, s.owed) as owed,
+           everytick.throughout(:failures, s.failure) as failure, everytick.throughout(:tokens, s.token) as token
+      from unnest(:handles::bigint[], :fences::int[], :numbers::int[], :moves::smallint[], :statuses::smallint[],
+                  :readies::timestamptz[], :ends::timestamptz[], :errors::text[], :losts::int[], :supersedings::bool[],
+                  :tasks::text[], :run_statuses::smallint[], :attempt_counts::int[], :retries::int[], :last_statuses::smallint[], :out_of_times::bool[],
+                  :resumes::timestamptz[], :run_starts::timestamptz[], :attempt_starts::timestamptz[], :run_ends::timestamptz[], :run_errors::text[],
+                  :causes::text[], :results::text[], :waits::text[],
+                  :attempts::int[], :attempt_statuses::smallint[], :starts::timestamptz[], :attempt_ends::timestamptz[], :attempt_errors::text[], :owed::bool[],
+                  :failures::text[], :tokens::bigint[])
            s(handle, fence, number, move, status,
              ready_at, ended_at, error, lost, superseded_by_next,
              task, run_status, attempts, retries, last_attempt_status, out_of_time,
@@ -839,13 +842,13 @@ select null from bell;
 -- Does the same, in less time, where every step is that one task has succeeded at its first try: the occurrence goes on
 -- or is completed. One row per step, by rising key, which is the order in which it locks, as our own sessions plan it.
 with sent as (
-    select s.handle, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
-           everytick.throughout($4, s.is_end) as is_end, everytick.throughout($5, s.task) as task,
-           everytick.throughout($6, s.started_at) as started_at, everytick.throughout($7, s.ended_at) as ended_at,
-           everytick.throughout($8, s.result) as result, everytick.throughout($9, s.owed) as owed,
-           everytick.throughout($10, s.token) as token
-      from unnest($1::bigint[], $2::int[], $3::int[], $4::bool[], $5::text[], $6::timestamptz[], $7::timestamptz[],
-                  $8::text[], $9::bool[], $10::bigint[])
+    select s.handle, everytick.throughout(:fences, s.fence) as fence, everytick.throughout(:numbers, s.number) as number,
+           everytick.throughout(:is_ends, s.is_end) as is_end, everytick.throughout(:tasks, s.task) as task,
+           everytick.throughout(:starts, s.started_at) as started_at, everytick.throughout(:ends, s.ended_at) as ended_at,
+           everytick.throughout(:results, s.result) as result, everytick.throughout(:owed, s.owed) as owed,
+           everytick.throughout(:tokens, s.token) as token
+      from unnest(:handles::bigint[], :fences::int[], :numbers::int[], :is_ends::bool[], :tasks::text[], :starts::timestamptz[], :ends::timestamptz[],
+                  :results::text[], :owed::bool[], :tokens::bigint[])
            s(handle, fence, number, is_end, task, started_at, ended_at, result, owed, token)
 ), moved as (
     update everytick.occurrence o
@@ -855,7 +858,7 @@ with sent as (
            ended_at = case when s.is_end then s.ended_at end, error = null, updated_at = everytick.everytick_now()
       from sent s
      where o.handle = s.handle and o.fence = s.fence and o.claim_token = s.token and o.step_number < s.number
-       and o.handle = any($1)
+       and o.handle = any(:handles)
     returning o.handle, o.job_key, s.is_end, s.owed, o.awaited, o.node, o.scheduled_for, o.started_at as begun_at, o.updated_at,
               o.id, o.needs, o.has_rows, s.task, s.started_at, s.ended_at, s.result
 ), run as (
@@ -912,17 +915,17 @@ select null from bell;
 
 -- step_marks --
 -- Returns what tells a repeated commit from a lost race.
-select handle, fence, claim_token, step_number, status from everytick.occurrence where handle = any($1::bigint[]);
+select handle, fence, claim_token, step_number, status from everytick.occurrence where handle = any(:handles::bigint[]);
 
 -- wait_for_mark --
 -- Returns the same of one occurrence, once nobody is writing about it any more.
-select handle, fence, claim_token, step_number, status from everytick.occurrence where handle = $1 for no key update;
+select handle, fence, claim_token, step_number, status from everytick.occurrence where handle = :handle for no key update;
 
 -- claims_of --
 -- Returns these occurrences as their owner needs them, in the columns of a claim.
 select «claim»
   from everytick.occurrence o
- where o.handle = any($1::bigint[])
+ where o.handle = any(:handles::bigint[])
  order by o.handle;
 
 -- ---------------------------------------------------------------------------------------- the jobs
@@ -936,40 +939,42 @@ select everytick.identity();
 select everytick.identity() as identity, current_database()::text as database, s.job_key, s.version, j.name,
        s.removed_at is not null as is_removed
   from (values (1)) one
-  left join (everytick.job j join everytick.job_state s on s.job_key = j.job_key) on j.id = $1;
+  left join (everytick.job j join everytick.job_state s on s.job_key = j.job_key) on j.id = :job_id;
 
 -- wake_job --
 -- Makes a job worth a look now.
 insert into everytick.wake (job_key, wake_at, needs)
-select m.job_key, $2, «needs_of_job» from (values ($1::int)) m(job_key);
+select m.job_key, :now, «needs_of_job» from (values (:job_key::int)) m(job_key);
 
 -- ask --
 -- Keeps a request, as of now at the latest, and makes its job worth a look, all in one, and returns a row, where
 -- everything is as expected: nobody else is asking by this key, the job is in service, its newest version is the one
 -- that is known, no plan has come in between since the statement began, and the key is new. Else it writes nothing, and
--- the caller looks closer. A key that somebody named ($24 is the call's number) is noted as used.
+-- the caller looks closer. A key that somebody named (`call` is the call's number) is noted as used.
 with free as materialized (
-    select pg_try_advisory_xact_lock(everytick.request_key($1, $5)) as is_free
+    select pg_try_advisory_xact_lock(everytick.request_key(:job_id, :key)) as is_free
 ), held as materialized (
     select s.job_key, s.revision, everytick.everytick_now() as now
       from everytick.job j join everytick.job_state s on s.job_key = j.job_key
-     where (select is_free from free) and j.id = $1 and j.job_key = $2 and s.version = $3 and s.removed_at is null
+     where (select is_free from free) and j.id = :job_id and j.job_key = :job_key and s.version = :version and s.removed_at is null
        for no key update of s
 ), asked as (
     insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
                                    scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
                                    as_of_now, nth, id, due_at)
-    select h.job_key, $5, $6, least($7, h.now), $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-           $23
+    select h.job_key, :key, :cause_code, least(:requested_at, h.now), :payload, :overlap, :reason, :requested_by,
+           :replay_of, :scheduled_for, :covers_after, :covers_through, :fill_after, :fill_through, :again, :keeps,
+           :as_of_now, :nth, :id,
+           :due_at
       from held h
-     where h.revision = (select s.revision from everytick.job_state s where s.job_key = $2)
-       and not exists (select from everytick.occurrence o where o.id = $4::uuid)
-       and not exists (select from everytick.request_key k where k.job_key = $2 and k.cause = $6 and k.key = $5)
+     where h.revision = (select s.revision from everytick.job_state s where s.job_key = :job_key)
+       and not exists (select from everytick.occurrence o where o.id = :made_id::uuid)
+       and not exists (select from everytick.request_key k where k.job_key = :job_key and k.cause = :cause_code and k.key = :key)
     on conflict (job_key, cause, key) do nothing
     returning job_key
 ), used as (
     insert into everytick.request_key (job_key, cause, key, nth, call, id)
-    select asked.job_key, $6, $5, $21, $24::bigint, $22 from asked where $24::bigint is not null
+    select asked.job_key, :cause_code, :key, :nth, :call::bigint, :id from asked where :call::bigint is not null
 ), woken as (
     insert into everytick.wake (job_key, wake_at, needs)
     select m.job_key, m.now, «needs_of_job» from held m where exists (select from asked)
@@ -978,14 +983,14 @@ select everytick.ring() from asked;
 
 -- hold_key --
 -- Holds the key of a request until the transaction ends: whoever asks by it comes before or after.
-select pg_advisory_xact_lock(everytick.request_key($1, $2));
+select pg_advisory_xact_lock(everytick.request_key(:job_id, :key));
 
 -- wait_for_key --
--- Does the same, and fails after $3.
+-- Does the same, and fails after `patience`.
 with before as materialized (
     select current_setting('lock_timeout') as lock_timeout
 )
-select set_config('lock_timeout', $3, true), pg_advisory_xact_lock(everytick.request_key($1, $2)),
+select set_config('lock_timeout', :patience, true), pg_advisory_xact_lock(everytick.request_key(:job_id, :key)),
        set_config('lock_timeout', before.lock_timeout, true)
   from before;
 
@@ -998,9 +1003,11 @@ with moment as materialized (
     insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
                                    scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
                                    as_of_now, nth, id, due_at)
-    select $1, $2, $3, least($4::text::timestamptz, moment.now), $5, $6, $7, $8, $9, $10::text::timestamptz,
-           $11::text::timestamptz, $12::text::timestamptz, $13::text::timestamptz, $14::text::timestamptz, $15, $16,
-           $17, $18, $19::text::uuid, $20::text::timestamptz
+    select :job_key, :key, :cause_code, least(:requested_at::text::timestamptz, moment.now), :payload, :overlap,
+           :reason, :requested_by, :replay_of, :scheduled_for::text::timestamptz,
+           :covers_after::text::timestamptz, :covers_through::text::timestamptz, :fill_after::text::timestamptz,
+           :fill_through::text::timestamptz, :again, :keeps,
+           :as_of_now, :nth, :id::text::uuid, :due_at::text::timestamptz
       from moment
     on conflict (job_key, cause, key) do nothing
     returning job_key
@@ -1012,31 +1019,31 @@ select everytick.ring() from asked;
 -- ------------------------------------------------------------------------------------- the history
 
 -- past_versions --
--- Returns for each backfill, by its place in the list, the versions of its job before $3, from that in force right
--- after a moment on, and since when each was; at most $4 of them.
+-- Returns for each backfill, by its place in the list, the versions of its job before `befores`, from that in force right
+-- after a moment on, and since when each was; at most `limit` of them.
 select a.place::int, d.version, d.in_force_after
-  from unnest($1::int[], $2::timestamptz[], $3::int[]) with ordinality a(job_key, after_at, before, place)
+  from unnest(:job_keys::int[], :afters::timestamptz[], :befores::int[]) with ordinality a(job_key, after_at, before, place)
  cross join lateral (
        select d.version, d.in_force_after from everytick.job_version d
         where d.job_key = a.job_key and d.version < a.before
           and d.version >= coalesce((select max(p.version) from everytick.job_version p
                                       where p.job_key = a.job_key and p.version < a.before
                                         and (p.in_force_after is null or p.in_force_after <= a.after_at)), 1)
-        order by d.version limit $4) d
+        order by d.version limit :limit) d
  order by a.place, d.version;
 
 -- keep_runs --
 -- Takes the results of these tasks over from one occurrence to another, which will not run them; returns how many.
 with made as (
     update everytick.occurrence set step_number = 1, has_rows = true
-     where id = $1 and fence = 0 and step_number = 0
+     where id = :id and fence = 0 and step_number = 0
     returning handle
 ), kept as (
     insert into everytick.task_run (handle, task, status, attempts, retries, out_of_time, started_at, ended_at,
                                     result)
     select made.handle, r.task, r.status, 0, 0, false, r.started_at, r.ended_at, r.result
       from made, everytick.occurrence o join everytick.task_run r on r.handle = o.handle
-     where o.id = $2 and r.status = {run.success} and r.task = any($3::text[])
+     where o.id = :original_id and r.status = {run.success} and r.task = any(:tasks::text[])
     returning task
 )
 select count(*)::int from kept having exists (select from made);
@@ -1058,8 +1065,8 @@ with old as materialized (
                             and (h.scheduled_for, h.id) <= (b.scheduled_for, b.id)
                             and everytick.everytick_now() - h.ended_at >
                                 case when h.status in ({completed}, {completed_with_errors}, {skipped}) then s.keep_success else s.keep_failure end * interval '1 microsecond'
-                          order by h.scheduled_for, h.id limit $1) o
-     limit $1
+                          order by h.scheduled_for, h.id limit :limit) o
+     limit :limit
 ), attempts as (
     delete from everytick.attempt where handle = any(array(select handle from old))
 ), runs as (

@@ -81,32 +81,33 @@ def request(row: Row) -> Request:
     return read_request(row, CAUSES[row["cause"]])
 
 
-def request_row(job: int, job_id: str, asked: Request) -> tuple[object, ...]:
-    """Return a request as `add_request` takes it."""
-    return (
-        job,
-        asked.key,
-        CAUSE_CODE[asked.cause],
-        asked.requested_at,
-        asked.payload.text if asked.payload is not None else None,
-        None if asked.overlap is None else str(asked.overlap),
-        text(asked.reason),
-        text(asked.by),
-        asked.replay_of,
-        asked.scheduled_for,
-        asked.covers_after,
-        asked.covers_through,
-        asked.after,
-        asked.through,
-        asked.again,
-        json.dumps(asked.keeps) if asked.keeps else None,
-        asked.as_of_now,
-        asked.nth,
-        asked.occurrence_id(job_id)[4:],
-        stored_due_at(asked),
-    )
+def request_row(job: int, job_id: str, asked: Request) -> dict[str, object]:
+    """Return a request by the names of the parameters that `add_request` takes."""
+    return {
+        "job_key": job,
+        "key": asked.key,
+        "cause_code": CAUSE_CODE[asked.cause],
+        "requested_at": asked.requested_at,
+        "payload": asked.payload.text if asked.payload is not None else None,
+        "overlap": None if asked.overlap is None else str(asked.overlap),
+        "reason": asked.reason,
+        "requested_by": asked.by,
+        "replay_of": asked.replay_of,
+        "scheduled_for": asked.scheduled_for,
+        "covers_after": asked.covers_after,
+        "covers_through": asked.covers_through,
+        "fill_after": asked.after,
+        "fill_through": asked.through,
+        "again": asked.again,
+        "keeps": json.dumps(asked.keeps) if asked.keeps else None,
+        "as_of_now": asked.as_of_now,
+        "nth": asked.nth,
+        "id": asked.occurrence_id(job_id)[4:],
+        "due_at": stored_due_at(asked),
+    }
 
 
-def request_words(job: int, job_id: str, asked: Request) -> tuple[object, ...]:
+def request_words(job: int, job_id: str, asked: Request) -> dict[str, object]:
     """Return a request as `ask_within` takes it: its times in words, which every connection can write."""
-    return tuple(each.isoformat() if isinstance(each, datetime) else each for each in request_row(job, job_id, asked))
+    row = request_row(job, job_id, asked)
+    return {name: sent.isoformat() if isinstance(sent, datetime) else sent for name, sent in row.items()}

@@ -97,12 +97,12 @@ class AsyncRunner:
         if isinstance(command, Look):
             return await self._hot.looked_at(self._db, command.job_ids)
         if command is Ask.NOW:
-            return await self._db.fetchval(self._sql.now)
-        await self._db.execute(self._sql.ring)
+            return await self._db.fetchval(*self._sql.now())
+        await self._db.execute(*self._sql.ring())
         return None
 
     async def _rows(self, query: Query) -> Rows:
-        found = await self._db.fetch(query.statement.sql, *query.arguments)
+        found = await self._db.fetch(*query)
         return query.statement.read(tuple(found[0].keys()), found) if found else ()
 
 

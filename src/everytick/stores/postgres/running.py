@@ -7,6 +7,7 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from everytick.domain.codes import ATTEMPT_CODE, RUN_CODE, STATUS_CODE
 from everytick.domain.decisions import Why
@@ -26,6 +27,52 @@ from everytick.stores.sql.rows import write_waits
 
 Steps = Sequence[tuple[Claim, Step]]
 
+_PLAIN = (
+    "handles",
+    "fences",
+    "numbers",
+    "is_ends",
+    "tasks",
+    "starts",
+    "ends",
+    "results",
+    "owed",
+    "tokens",
+)
+_STEP = (
+    "handles",
+    "fences",
+    "numbers",
+    "moves",
+    "statuses",
+    "readies",
+    "ends",
+    "errors",
+    "losts",
+    "supersedings",
+    "tasks",
+    "run_statuses",
+    "attempt_counts",
+    "retries",
+    "last_statuses",
+    "out_of_times",
+    "resumes",
+    "run_starts",
+    "attempt_starts",
+    "run_ends",
+    "run_errors",
+    "causes",
+    "results",
+    "waits",
+    "attempts",
+    "attempt_statuses",
+    "starts",
+    "attempt_ends",
+    "attempt_errors",
+    "owed",
+    "failures",
+    "tokens",
+)
 _NO_TASK = (None,) * 19
 _NO_MOVE = (None,) * 7
 _KEPT, _GIVEN_BACK, _PARKED, _ENDED, _RESTORED, _UNSTARTED = range(6)
@@ -42,16 +89,23 @@ class Running(Base):
             found.sort(key=place_in_line)
             claims, unreadable = await self._claims(db, found)
             if unreadable:
-                await db.execute(self._sql.give_back, unreadable, scope.node)
+                await db.execute(*self._sql.give_back(handles=unreadable, node=scope.node))
         return claims
 
     async def _take_ready(self, db: Connection, scope: NodeScope, limit: int) -> list[Row]:
         """Claim; where early ones have become ready, let them stand in line first."""
-        asked, token = (scope.node, scope.met, limit, list(scope.unknown)), new_token()
-        found = await db.fetch(self._sql.claim, *asked, False, token)
+        claim = partial(
+            self._sql.claim,
+            node=scope.node,
+            needs=scope.met,
+            limit=limit,
+            unknown_ids=list(scope.unknown),
+            token=new_token(),
+        )
+        found = await db.fetch(*claim(is_ripe=False))
         if found[0][RIPE]:
-            await db.execute(self._sql.ripen, scope.met)
-            found = await db.fetch(self._sql.claim, *asked, True, token)
+            await db.execute(*self._sql.ripen(needs=scope.met))
+            found = await db.fetch(*claim(is_ripe=True))
         return [] if found[0][0] is None else list(found)
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
@@ -87,18 +141,18 @@ class Running(Base):
         """
         given_back = [claim.handle for claim, step in steps if step.release]
         async with db.transaction():
-            await db.execute(self._sql.hold_jobs_of, given_back)
+            await db.execute(*self._sql.hold_jobs_of(handles=given_back))
             answers = await self._commit_round(db, steps)
             written = [
                 claim.handle
                 for (claim, step), answer in zip(steps, answers, strict=True)
                 if step.release and answer is Commit.COMMITTED
             ]
-            for row in await db.fetch(self._sql.retired_of, written):
+            for row in await db.fetch(*self._sql.retired_of(handles=written)):
                 canceled = STATUS_CODE[OccurrenceStatus.CANCELED]
                 if await self._end_unowned(db, [(row["id"], canceled, Why.REMOVED)], row["now"]):
-                    await db.execute(self._sql.wake_job, row["job_key"], row["now"])
-            await db.execute(self._sql.hold_given_back, written)
+                    await db.execute(*self._sql.wake_job(job_key=row["job_key"], now=row["now"]))
+            await db.execute(*self._sql.hold_given_back(handles=written))
         return answers
 
     async def _commit_round(self, db: Connection, steps: Steps) -> list[Commit]:
@@ -108,9 +162,11 @@ class Running(Base):
         if plain is None:
             written = await self._write_steps(db, steps)
         else:
-            written = {row[0] for row in await db.fetch(self._sql.commit_plain, *lean_columns(plain))}
+            query = self._sql.commit_plain(**lean_columns(_PLAIN, plain))
+            written = {row[0] for row in await db.fetch(*query)}
         left = [claim.handle for claim, _ in steps if claim.handle not in written]
-        marks = {row["handle"]: row for row in await db.fetch(self._sql.step_marks, left)} if left else {}
+        found = await db.fetch(*self._sql.step_marks(handles=left)) if left else ()
+        marks = {row["handle"]: row for row in found}
         return [
             Commit.COMMITTED
             if claim.handle in written or is_repeat(marks.get(claim.handle), claim, step)
@@ -120,7 +176,7 @@ class Running(Base):
 
     async def _write_steps(self, db: Connection, steps: Steps) -> set[int]:
         entries = [entry for claim, step in sorted(steps, key=_handle) for entry in _entries(claim, step)]
-        return {row[0] for row in await db.fetch(self._sql.commit_steps, *lean_columns(entries))}
+        return {row[0] for row in await db.fetch(*self._sql.commit_steps(**lean_columns(_STEP, entries)))}
 
 
 def _handle(step: tuple[Claim, Step]) -> int:

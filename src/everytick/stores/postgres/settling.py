@@ -18,6 +18,50 @@ from everytick.stores.sql.commands import EndUnowned
 from everytick.stores.sql.rows import write_overrides
 from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
 
+CREATED = (
+    "ids",
+    "job_keys",
+    "versions",
+    "instants",
+    "statuses",
+    "causes",
+    "priorities",
+    "lates",
+    "lines",
+    "readies",
+    "covers_afters",
+    "covers_throughs",
+    "needs",
+    "reasons",
+    "overrides",
+    "payloads",
+    "replays",
+    "awaits",
+    "timeouts",
+)
+"""The columns of `created_row`."""
+
+SETTLED = (
+    "job_keys",
+    "wokens",
+    "watermarks",
+    "wakes",
+    "reschedules",
+    "next_runs",
+)
+"""The columns of `settled_row`."""
+
+SPAN = (
+    "job_keys",
+    "statuses",
+    "whys",
+    "details",
+    "afters",
+    "throughs",
+    "versions",
+    "counts",
+)
+
 
 @dataclass(slots=True)
 class Held:
@@ -76,44 +120,48 @@ class Settling(Base):
 
     async def create(self, db: Connection, job_key: int, job: Job, creation: Creation) -> None:
         """Make an occurrence, if it is not there yet."""
-        now = await db.fetchval(self._sql.now)
-        await db.execute(self._sql.create_occurrences, now, *lean_columns([created_row(job_key, job, creation, False)]))
+        now = await db.fetchval(*self._sql.now())
+        created = lean_columns(CREATED, [created_row(job_key, job, creation, False)])
+        await db.execute(*self._sql.create_occurrences(now=now, **created))
 
     async def end(self, db: Connection, ended: EndUnowned) -> None:
         """End an occurrence that no node runs, and its runs; its job notes the end and is looked at again."""
-        now = await db.fetchval(self._sql.now)
+        now = await db.fetchval(*self._sql.now())
         ending = occurrence_key(ended.occurrence_id), STATUS_CODE[ended.status], rows.text(ended.reason)
         if await self._end_unowned(db, [ending], now):
-            await db.execute(self._sql.wake_job, ended.job_key, now)
+            await db.execute(*self._sql.wake_job(job_key=ended.job_key, now=now))
 
     async def _write(self, db: Connection, held: Sequence[Held]) -> None:
         await self._fold_wakes(db, held)
         moved = Moves.of(held)
         if moved:
             stops = list(chain.from_iterable(moved.stops.values()))
-            await db.execute(self._sql.hold_occurrences, moved.ids(), *columns(stops, 2), moved.awaiting)
+            query = self._sql.hold_occurrences(
+                ids=moved.ids(), **columns(("stopped_keys", "befores"), stops), awaiting_keys=moved.awaiting
+            )
+            await db.execute(*query)
         for why, asked in moved.stops.items():
-            await db.execute(self._sql.ask_all_to_stop, *columns(asked, 2), why)
+            await db.execute(*self._sql.ask_all_to_stop(**columns(("job_keys", "befores"), asked), reason=why))
         if created := [
             created_row(each.job, each.snapshot.editions[-1].job, creation, each.plan.awaits_ends)
             for each in held
             for creation in each.plan.creations
         ]:
-            await db.execute(self._sql.create_occurrences, held[0].now, *lean_columns(created))
+            await db.execute(*self._sql.create_occurrences(now=held[0].now, **lean_columns(CREATED, created)))
             for creation in (each for held_ in held for each in keeping(held_.plan)):
                 await self._keep(db, creation, moved)
         await self._move_occurrences(db, held, moved)
         if moved.awaiting:
-            await db.execute(self._sql.mark_awaited, moved.awaiting)
+            await db.execute(*self._sql.mark_awaited(job_keys=moved.awaiting))
         if spans := [_spanned(each.job, span) for each in held for span in each.plan.spans]:
-            await db.execute(self._sql.add_spans, *columns(spans, 8))
+            await db.execute(*self._sql.add_spans(**columns(SPAN, spans)))
         await self._answer(db, held)
         await self._settle_facts(db, held)
 
     async def _keep(self, db: Connection, creation: Creation, moved: "Moves") -> None:
         """Take the results over that a replay keeps of its original; where they are gone it must not run at all."""
         made, original = occurrence_key(creation.id), occurrence_key(creation.replay_of or "")
-        kept = await db.fetchval(self._sql.keep_runs, made, original, list(creation.keeps))
+        kept = await db.fetchval(*self._sql.keep_runs(id=made, original_id=original, tasks=list(creation.keeps)))
         if kept is not None and kept < len(creation.keeps):
             moved.endings.append((made, STATUS_CODE[OccurrenceStatus.CANCELED], NOTHING_TO_KEEP))
 
@@ -123,38 +171,39 @@ class Settling(Base):
         Facts about a job that had none when it was read stay: they make it due again.
         """
         by_key = {each.job: each for each in held if each.is_told}
-        for row in await db.fetch(self._sql.fold_wakes, list(by_key)) if by_key else ():
+        for row in await db.fetch(*self._sql.fold_wakes(job_keys=list(by_key))) if by_key else ():
             by_key[row["job_key"]].woken += row["facts"]
 
     async def _move_occurrences(self, db: Connection, held: Sequence[Held], moved: "Moves") -> None:
         now = held[0].now
         if moved.releases:
-            await db.execute(self._sql.release, moved.releases, now)
+            await db.execute(*self._sql.release(ids=moved.releases, now=now))
         if moved.endings:
             await self._end_unowned(db, moved.endings, now)
         for why, asked in moved.cancels.items():
-            await db.execute(self._sql.ask_to_stop, asked, why, False)
+            await db.execute(*self._sql.ask_to_stop(ids=asked, reason=why, is_person=False))
 
     async def _answer(self, db: Connection, held: Sequence[Held]) -> None:
         answers = [(each.job, CAUSE_CODE[a.cause], a.key, a.done_through) for each in held for a in each.plan.answers]
         ids = {each.job: each.plan.job_id for each in held}
         if not answers:
             return
-        for row in await db.fetch(self._sql.answer_requests, *columns(answers, 4)):
+        query = self._sql.answer_requests(**columns(("job_keys", "causes", "keys", "dones"), answers))
+        for row in await db.fetch(*query):
             rest = replace(rows.request(row), after=row["done_through"], requested_at=held[0].now)
-            await db.execute(self._sql.add_request, *rows.request_row(row["job_key"], ids[row["job_key"]], rest))
+            await db.execute(*self._sql.add_request(**rows.request_row(row["job_key"], ids[row["job_key"]], rest)))
 
     async def _settle_facts(self, db: Connection, held: Sequence[Held]) -> None:
         """Forget the facts that are decided: nothing at or before the watermark is asked about again."""
         used = [(each.job, adjustment.at) for each in held for adjustment in each.plan.used]
         if used:
-            await db.execute(self._sql.mark_adjustments, *columns(used, 2))
+            await db.execute(*self._sql.mark_adjustments(**columns(("job_keys", "instants"), used)))
         if adjusted := [(each.job, each.plan.watermark) for each in held if each.snapshot.adjustments]:
-            await db.execute(self._sql.settle_adjustments, *columns(adjusted, 2))
+            await db.execute(*self._sql.settle_adjustments(**columns(("job_keys", "watermarks"), adjusted)))
         if narrowed := [each.job for each in held if each.plan.narrowed]:
-            await db.execute(self._sql.forget_narrowing, narrowed)
+            await db.execute(*self._sql.forget_narrowing(job_keys=narrowed))
         if paused := [(each.job, each.plan.watermark) for each in held if each.snapshot.pauses]:
-            await db.execute(self._sql.settle_pauses, *columns(paused, 2))
+            await db.execute(*self._sql.settle_pauses(**columns(("job_keys", "watermarks"), paused)))
 
 
 def keeping(plan: Plan) -> list[Creation]:

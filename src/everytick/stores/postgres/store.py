@@ -119,13 +119,13 @@ class PostgresStore(Planning, Running, ColdVerbs):
     async def now(self) -> datetime:
         """Return the server's time; it follows a clock that is set right, back too."""
         async with self._door.connection() as db:
-            now: datetime = await db.fetchval(self._sql.now)
+            now: datetime = await db.fetchval(*self._sql.now())
         return now
 
     async def ahead(self, scope: NodeScope) -> Ahead:
         """Return what is next in this scope, so that a node sleeps until then and not longer."""
         async with self._door.connection() as db:
-            row = await db.fetchrow(self._sql.ahead, scope.met, scope.seen)
+            row = await db.fetchrow(*self._sql.ahead(needs=scope.met, seen=scope.seen))
         needs = tuple(sorted(row["needs"])) if row["needs"] else ()
         return Ahead(row["now"], row["wake_at"], row["ready_at"], needs)
 
@@ -159,5 +159,5 @@ class PostgresStore(Planning, Running, ColdVerbs):
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
         async with self._door.connection() as db:
-            await db.execute(self._sql.relabel_wakes)
-            return int(await db.fetchval(self._sql.prune, limit))
+            await db.execute(*self._sql.relabel_wakes())
+            return int(await db.fetchval(*self._sql.prune(limit=limit)))

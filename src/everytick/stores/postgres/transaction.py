@@ -101,7 +101,7 @@ class PostgresClaimTransaction:
     async def _was_written(self, step: Step) -> bool:
         """Tell what became of a commit whose reply was lost, once the server has made up its mind about it."""
         async with self._door.connection() as db:
-            mark = await db.fetchrow(self._door.sql.wait_for_mark, self._claim.handle)
+            mark = await db.fetchrow(*self._door.sql.wait_for_mark(handle=self._claim.handle))
         return is_repeat(mark, self._claim, step)
 
 

@@ -11,7 +11,7 @@ Markers in braces are resolved at load: codes (`{pending}`, see domain/codes.py)
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NoReturn, TypeAlias, TypeVar, get_type_hints
 
@@ -119,13 +119,19 @@ class Dialect:
 
 
 class Query:
-    """A statement with its arguments, as the driver takes them."""
+    """A statement with its arguments, as the driver takes them.
+
+    asyncpg takes the text and the arguments one after the other: `db.fetch(*query)`.
+    """
 
     __slots__ = ("arguments", "statement")
 
     def __init__(self, statement: "Statement", arguments: Any) -> None:
         self.statement = statement
         self.arguments = arguments
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.statement.sql, *self.arguments))
 
     def __repr__(self) -> str:
         return f"Query({self.statement.name}, {self.arguments!r})"
