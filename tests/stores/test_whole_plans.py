@@ -35,7 +35,7 @@ async def beside(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         return
     async with on_postgres(request.getfixturevalue("postgres")) as (store, person):
         if request.param == "postgres held":
-            store.unheld = 0
+            store.jobs_due.unheld = 0
         yield "postgres", store, person
 
 

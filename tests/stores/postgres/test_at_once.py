@@ -158,7 +158,7 @@ async def test_a_batch_tells_the_time_and_nothing_where_nothing_is_due(
 
 
 async def test_many_are_held_and_a_few_are_only_read(store: PostgresStore, clock: ManualClock) -> None:
-    store.unheld = 2
+    store.jobs_due.unheld = 2
     for number in range(3):
         await put(store, job(f"job-{number}"))
     assert await is_held(store)

@@ -44,7 +44,7 @@ async def test_a_plan_whose_commit_is_cut_off_is_written_once_and_answered_so(
     """G9: whether the request or its answer was lost, and whether that happens twice."""
     proxy, store = through
     await define(store, clock)
-    store.unheld = 20 if how == "few" else 0
+    store.jobs_due.unheld = 20 if how == "few" else 0
     answers: list[CommitAnswer] = []
     async with store.due(NodeScope("node-1"), 10) as batch:
         plans = [plan(snapshot, clock.time) for snapshot in batch.snapshots]

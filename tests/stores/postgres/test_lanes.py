@@ -67,7 +67,7 @@ async def test_two_batches_are_planned_at_once_and_none_is_stale(
         await put(store, job(f"job-{number}"))
     clock.move(hours=1)
     watched = Watched(postgres.address, schema=store.schema, clock=clock)
-    watched.unheld = 0
+    watched.jobs_due.unheld = 0
     await watched.open()
     scope = Scope("node-1", "", node_settings(), EveryJob())
     made = Planner(watched, tools(), scope, Busy(), inbox())

@@ -24,7 +24,7 @@ SCOPE = NodeScope("node-1")
 
 async def test_two_planners_share_what_is_due(store: PostgresStore, other: PostgresStore, clock: ManualClock) -> None:
     """S1-002, S1-007: of many no job is seen twice, so no plan is wasted."""
-    store.unheld = other.unheld = 1
+    store.jobs_due.unheld = other.jobs_due.unheld = 1
     for number in range(6):
         await put(store, job(f"job-{number}"))
     async with (
@@ -42,7 +42,7 @@ async def test_two_planners_share_what_is_due(store: PostgresStore, other: Postg
 async def test_what_was_held_is_due_again_when_nothing_was_committed(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
-    store.unheld = other.unheld = 0
+    store.jobs_due.unheld = other.jobs_due.unheld = 0
     await put(store, job())
     async with store.due(SCOPE, 10), other.due(SCOPE, 10) as batch:
         assert batch.snapshots == []
@@ -56,7 +56,7 @@ async def test_a_planner_that_falls_silent_loses_its_hold_and_its_plan_is_settle
     """A rename waits for the hold; it gets its turn when the server ends the silent session."""
     stored = await put(store, job())
     clock.move(hours=1)
-    store.held_for, store.unheld = timedelta(milliseconds=50), 0
+    store.jobs_due.held_for, store.jobs_due.unheld = timedelta(milliseconds=50), 0
     async with store.due(SCOPE, 10) as batch:
         plans = plans_of(batch)
         await rename(store, stored.job_id, "renamed")
@@ -99,7 +99,7 @@ async def test_a_job_that_one_node_cannot_read_is_planned_by_those_that_can(
         "update job_version d set definition = '{' from job j where j.job_key = d.job_key and name = 'bad'"
     )
     unable = PostgresStore(store.url, schema=store.schema, clock=clock)
-    unable.unheld = unheld
+    unable.jobs_due.unheld = unheld
     await unable.open()
     for hour in range(1, 3):
         clock.move(hours=1)
@@ -211,7 +211,7 @@ async def test_a_few_are_not_held_and_planned_once_all_the_same(
 async def test_as_soon_as_there_are_more_than_a_few_they_are_held(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
-    store.unheld = other.unheld = 2
+    store.jobs_due.unheld = other.jobs_due.unheld = 2
     for number in range(3):
         await put(store, job(f"job-{number}"))
     async with (
@@ -227,7 +227,7 @@ async def test_a_round_goes_on_where_its_last_batch_ended_and_comes_back_for_wha
     store: PostgresStore, clock: ManualClock
 ) -> None:
     """What a batch has planned is not walked past again; one that was given up is not forgotten."""
-    store.unheld = 0
+    store.jobs_due.unheld = 0
     for number in range(5):
         await put(store, job(f"job-{number}"))
     await plan_once(store)
@@ -249,7 +249,7 @@ async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
 ) -> None:
     """Architecture 1, `woken`: what one statement does for a few, several do for many."""
     monkeypatch.setattr(planning, "_FEW", 0)
-    store.unheld = 0
+    store.jobs_due.unheld = 0
     stored = await put(store, job(overlap="queue"))
     for _ in range(2):
         clock.move(hours=1)
@@ -280,20 +280,20 @@ async def test_one_that_ends_while_a_snapshot_is_read_is_either_busy_or_over(
     store: PostgresStore, other: PostgresStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, unheld: int
 ) -> None:
     """Where a job stands and who is active are two statements; an end between them is told by a third."""
-    store.unheld = unheld
+    store.jobs_due.unheld = unheld
     await put(store, job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
     clock.move(hours=1)
-    read = store._compiled.read
+    read = store._shared.compiled.read
 
     async def read_meanwhile(*given: Any) -> Any:
         monkeypatch.undo()
         await other.commit_steps([(claim, ended(claim, begun(claim, clock.time), clock.time))])
         return await read(*given)
 
-    monkeypatch.setattr(store._compiled, "read", read_meanwhile)
+    monkeypatch.setattr(store._shared.compiled, "read", read_meanwhile)
     async with store.due(SCOPE, 1) as batch:
         [seen] = batch.snapshots
         assert seen.busy_count == 0

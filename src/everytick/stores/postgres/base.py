@@ -1,23 +1,19 @@
-"""What every part of the store stands on: the door, the queries and the definitions it has compiled."""
+"""What every part of the store works with: connections, statements and compiled definitions."""
 
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from everytick.domain.codes import RUN_CODE
 from everytick.domain.steps import RunState, closed
 from everytick.errors import NotFound
 from everytick.stores.base import Claim
-from everytick.stores.open_batches import OpenBatches
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.claims import claim
 from everytick.stores.postgres.compiled import ServerDefinitions
 from everytick.stores.postgres.door import Connection, Door
-from everytick.stores.postgres.queries import cold_queries_in
 from everytick.stores.postgres.rows import Row
-from everytick.stores.postgres.runner import AsyncRunner, HotParts
-from everytick.stores.sql.definitions import Compiled
 
 _OCCURRENCE = re.compile(r"occ_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
@@ -25,36 +21,19 @@ _ENDED = "ids", "statuses", "errors"
 _CLOSED = "handles", "tasks", "statuses"
 
 
-class Base:
-    """The parts of the store share this; it has no verb of its own."""
+class Shared:
+    """What the parts of the store work with: connections, statements, compiled definitions, and claims made of rows."""
 
     def __init__(self, door: Door, definitions_kept: int) -> None:
-        self._door = door
-        self._sql = door.sql
-        self._q = cold_queries_in(door.address.schema)
-        self._compiled = ServerDefinitions(self._sql.definitions, definitions_kept)
-        self._left_out: dict[int, datetime] = {}
-        """The jobs that this process leaves to others for a while, and until when: it cannot read them, or another
-        session was in the way of their plans."""
-        self._few_open, self._many_open = OpenBatches[int](), OpenBatches[int]()
-        """The jobs of batches that are open now: those that were only read, and those that a transaction holds."""
+        self.door = door
+        self.sql = door.sql
+        self.compiled = ServerDefinitions(self.sql.definitions, definitions_kept)
 
-    def _runner(self, db: Connection) -> AsyncRunner:
-        """Return what carries shared verbs out on this connection."""
-        return AsyncRunner(db, self._sql, self._compiled, cast("HotParts", self))
-
-    async def _definition(self, db: Connection, job: int, version: int) -> Compiled:
-        """Return one definition; one that cannot be read is not found, and says why."""
-        found, broken = await self._compiled.read(db, [(job, version)])
-        if (job, version) not in found:
-            raise NotFound("definition", broken.get((job, version), f"version {version}"))
-        return found[job, version]
-
-    async def _claims(self, db: Connection, found: Sequence[Row]) -> tuple[list[Claim], list[int]]:
+    async def claims(self, db: Connection, found: Sequence[Row]) -> tuple[list[Claim], list[int]]:
         """Return occurrences as their owner needs them, and the keys of those whose definition cannot be read."""
         if not found:
             return [], []
-        definitions, _ = await self._compiled.read(db, {(row[2], row[3]) for row in found})
+        definitions, _ = await self.compiled.read(db, {(row[2], row[3]) for row in found})
         runs = await self._runs(db, [row[0] for row in found if row["step_number"]])
         claims: list[Claim] = []
         unreadable: list[int] = []
@@ -68,32 +47,32 @@ class Base:
 
     async def claims_of(self, db: Connection, handles: Sequence[int]) -> list[Claim]:
         """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
-        found, _ = await self._claims(db, await db.fetch(*self._sql.claims_of(handles=handles)))
+        found, _ = await self.claims(db, await db.fetch(*self.sql.claims_of(handles=handles)))
         by_handle = {claim.handle: claim for claim in found}
         return [by_handle[handle] for handle in handles if handle in by_handle]
 
     async def _runs(self, db: Connection, handles: Sequence[int]) -> dict[int, dict[str, RunState]]:
         found: dict[int, dict[str, RunState]] = {}
         if handles:
-            for row in await db.fetch(*self._sql.runs(handles=handles)):
+            for row in await db.fetch(*self.sql.runs(handles=handles)):
                 found.setdefault(row["handle"], {})[row["task"]] = rows.run_state(row)
         return found
 
-    async def _end_unowned(
+    async def end_unowned(
         self, db: Connection, endings: Sequence[tuple[str, int, str | None]], now: datetime
     ) -> list[Row]:
         """End these, each by key, status and reason, if nobody runs them, and their runs; return those that ended."""
-        ended: list[Row] = await db.fetch(*self._sql.end_unowned(**columns(_ENDED, endings), now=now))
+        ended: list[Row] = await db.fetch(*self.sql.end_unowned(**columns(_ENDED, endings), now=now))
         begun = [row for row in ended if row["step_number"]]
         if begun:
-            definitions, _ = await self._compiled.read(db, [(row["job_key"], row["version"]) for row in begun])
+            definitions, _ = await self.compiled.read(db, [(row["job_key"], row["version"]) for row in begun])
             runs = await self._runs(db, [row["handle"] for row in begun])
             over = []
             for row in begun:
                 kept = definitions.get((row["job_key"], row["version"]))
                 open_ = closed(None if kept is None else kept.rules, runs.get(row["handle"], {}), now)
                 over += [(row["handle"], task, RUN_CODE[run.status]) for task, run in open_.items()]
-            await db.execute(*self._sql.close_runs(**columns(_CLOSED, over), now=now))
+            await db.execute(*self.sql.close_runs(**columns(_CLOSED, over), now=now))
         return ended
 
 

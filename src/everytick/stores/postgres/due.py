@@ -10,9 +10,10 @@ from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, P
 from everytick.domain.values import value
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Batch, NodeScope, new_token
+from everytick.stores.open_batches import OpenBatches
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.base import Base
+from everytick.stores.postgres.base import Shared
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.rows import Row
 from everytick.stores.sql.definitions import Compiled, Key
@@ -25,7 +26,7 @@ UNHELD = 20
 """So many due jobs are not worth holding: to plan them twice costs less than the way to the server and back."""
 
 _TRIED_AGAIN = timedelta(seconds=10)
-IN_THE_WAY = timedelta(seconds=2)
+_IN_THE_WAY = timedelta(seconds=2)
 """A job that another session is in the way of is left out this long: its plan would make all others wait for a lock."""
 
 _BUSY_SHOWN = 100
@@ -51,13 +52,31 @@ class OwnBatch(Batch):
     secrets: Secrets = field(default_factory=Secrets, compare=False, repr=False)
 
 
-class Due(Base):
-    """What a plan is made from."""
+class DueJobs:
+    """The jobs whose time has come, as plans see them.
 
-    held_for = HELD_FOR
-    unheld = UNHELD
-    _are_many = False
-    _reached: tuple[datetime | None, datetime, str] = (None, *_BEGINNING)
+    `held_for` and `unheld` are set by tests only.
+    """
+
+    def __init__(self, shared: Shared) -> None:
+        self._door, self._sql, self._compiled = shared.door, shared.sql, shared.compiled
+        self.held_for = HELD_FOR
+        self.unheld = UNHELD
+        self._are_many = False
+        self._reached: tuple[datetime | None, datetime, str] = (None, *_BEGINNING)
+        self._left_out: dict[int, datetime] = {}
+        """The jobs that this process leaves to others for a while, and until when: it cannot read them, or another
+        session was in the way of their plans."""
+        self._few_open, self._many_open = OpenBatches[int](), OpenBatches[int]()
+        """The jobs of batches that are open now: those that were only read, and those that a transaction holds."""
+
+    def leave_out(self, jobs: Iterable[int], now: datetime) -> None:
+        """Give these jobs no more for a moment, because another session is in the way of their plans."""
+        self._left_out.update(dict.fromkeys(jobs, now + _IN_THE_WAY))
+
+    def take_all_in(self) -> None:
+        """Try every job again at once: an edit may have mended a definition that this process could not read."""
+        self._left_out.clear()
 
     @asynccontextmanager
     async def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AsyncIterator[Batch]:
@@ -127,7 +146,7 @@ class Due(Base):
             yield batch
         finally:
             try:
-                await self._let_go(secrets)
+                await self.let_go(secrets)
             finally:
                 await self._door.give_back(db)
 
@@ -139,7 +158,7 @@ class Due(Base):
     def _patience(self) -> int:
         return max(int(self.held_for / timedelta(milliseconds=1)), 1)
 
-    async def _let_go(self, secrets: Secrets) -> None:
+    async def let_go(self, secrets: Secrets) -> None:
         """End what the batch still holds; a connection that cannot even do that is thrown away."""
         db, secrets.held = secrets.held, None
         if db is None:

@@ -22,13 +22,13 @@ from everytick.stores.base import (
     new_token,
 )
 from everytick.stores.each_alone import each_alone
-from everytick.stores.postgres.base import columns, lean_columns
+from everytick.stores.postgres.base import Shared, columns, lean_columns
 from everytick.stores.postgres.claims import place_in_line
 from everytick.stores.postgres.door import Connection, patiently
-from everytick.stores.postgres.due import IN_THE_WAY, Due, OwnBatch, Secrets
+from everytick.stores.postgres.due import DueJobs, OwnBatch, Secrets
 from everytick.stores.postgres.queries import in_schema, migrations
 from everytick.stores.postgres.rows import Row
-from everytick.stores.postgres.settling import CREATED, SETTLED, Held, Settling, created_row, keeping, settled_row
+from everytick.stores.postgres.settling import CREATED, SETTLED, Held, PlanWriter, created_row, keeping, settled_row
 from everytick.stores.queries import tables_of
 
 _NOBODY = -1
@@ -40,8 +40,12 @@ _FEW_ANSWERED = "answered_keys", "request_keys", "request_causes"
 _PENDING = STATUS_CODE[OccurrenceStatus.PENDING]
 
 
-class Planning(Due, Settling):
-    """What the planner asks."""
+class PlanCommits:
+    """Commits plans, each under the revision of its job."""
+
+    def __init__(self, shared: Shared, due: DueJobs, writer: PlanWriter) -> None:
+        self._shared, self._door, self._sql = shared, shared.door, shared.sql
+        self._due, self._writer = due, writer
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         """Write each plan whole, on the condition that its job's revision is still the snapshot's.
@@ -72,10 +76,10 @@ class Planning(Due, Settling):
 
     def _leave_out(self, batch: Batch, plans: Sequence[Plan], answers: Sequence[CommitAnswer]) -> None:
         """Give those jobs no more for a moment that another session is in the way of."""
-        if isinstance(batch, OwnBatch) and any(isinstance(answer, CommitAway) for answer in answers):
-            for plan, answer in zip(plans, answers, strict=True):
-                if isinstance(answer, CommitAway):
-                    self._left_out[batch.secrets.keys[plan.job_id]] = batch.now + IN_THE_WAY
+        if isinstance(batch, OwnBatch):
+            told = zip(plans, answers, strict=True)
+            away = [batch.secrets.keys[plan.job_id] for plan, answer in told if isinstance(answer, CommitAway)]
+            self._due.leave_out(away, batch.now)
 
     @patiently
     async def _set_aside(self, batch: Batch, plan: Plan, reason: str) -> CommitAnswer:
@@ -110,10 +114,10 @@ class Planning(Due, Settling):
                 with self._door.answering():
                     return Committed(await self._commit_held(batch, secrets, secrets.held, plans))
             except StoreUnavailable:
-                await self._let_go(secrets)
+                await self._due.let_go(secrets)
             except Exception:
                 # One of them is refused, and with it the whole transaction.
-                await self._let_go(secrets)
+                await self._due.let_go(secrets)
                 raise
         is_sent = False
         try:
@@ -160,7 +164,7 @@ class Planning(Due, Settling):
             async with db.transaction():
                 return Committed(await self._commit(db, batch, plans))
         answers, found = await self._settle_few(db, batch.secrets.keys, batch, plans, offer)
-        claims, unreadable = await self._claims(db, sorted(found, key=place_in_line))
+        claims, unreadable = await self._shared.claims(db, sorted(found, key=place_in_line))
         if unreadable and offer is not None:
             await db.execute(*self._sql.give_back(handles=unreadable, node=offer.scope.node))
         return Committed(answers, tuple(claims))
@@ -184,7 +188,7 @@ class Planning(Due, Settling):
                 _require_progress(plan, seen)
                 held.append(Held(job, found[0], found[1], plan, seen, told is None or job in told))
         if held:
-            await self._write(db, held)
+            await self._writer.write(db, held)
             settled = lean_columns(SETTLED, map(settled_row, held))
             await db.execute(*self._sql.settle_plans(**settled, token=batch.token))
             await db.execute(*self._sql.ring())

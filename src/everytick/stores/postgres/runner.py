@@ -1,17 +1,13 @@
 """Carries a shared verb out on one connection to the server."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import asyncpg  # type: ignore[import-untyped,unused-ignore]
 
-from everytick.domain.decisions import Creation
-from everytick.domain.job import Job
-from everytick.domain.snapshots import JobSnapshot
-from everytick.stores.base import Claim
-from everytick.stores.postgres.compiled import ServerDefinitions
+from everytick.stores.postgres.base import Shared
 from everytick.stores.postgres.door import Connection
-from everytick.stores.postgres.queries import Queries
+from everytick.stores.postgres.due import DueJobs
+from everytick.stores.postgres.settling import PlanWriter
 from everytick.stores.sql.commands import (
     Ask,
     Claims,
@@ -34,27 +30,11 @@ from everytick.stores.sql.statements import Query
 T = TypeVar("T")
 
 
-class HotParts(Protocol):
-    """What the hot verbs of the store do too, on a connection of the verb that asks."""
-
-    async def claims_of(self, db: Connection, handles: Sequence[int]) -> list[Claim]:
-        """Return these occurrences as their owner sees them, in this order."""
-
-    async def looked_at(self, db: Connection, job_ids: Collection[str]) -> Mapping[str, JobSnapshot]:
-        """Return what a plan would see of these jobs."""
-
-    async def create(self, db: Connection, job_key: int, job: Job, creation: Creation) -> None:
-        """Make an occurrence if it is not there yet."""
-
-    async def end(self, db: Connection, ended: EndUnowned) -> None:
-        """End an occurrence that no node runs."""
-
-
 class AsyncRunner:
     """Sends a verb the answers to its commands, all from one connection."""
 
-    def __init__(self, db: Connection, sql: Queries, compiled: ServerDefinitions, hot: HotParts) -> None:
-        self._db, self._sql, self._compiled, self._hot = db, sql, compiled, hot
+    def __init__(self, db: Connection, shared: Shared, due: DueJobs, writer: PlanWriter) -> None:
+        self._db, self._shared, self._due, self._writer = db, shared, due, writer
 
     async def run(self, make: Make[T]) -> T:
         """Return what the verb returns; what it raises undoes nothing by itself."""
@@ -85,20 +65,20 @@ class AsyncRunner:
                 await self._db.executemany(command.statement.sql, arguments)
             return ()
         if isinstance(command, Versions):
-            return Found(*await self._compiled.read(self._db, command.keys))
+            return Found(*await self._shared.compiled.read(self._db, command.keys))
         if isinstance(command, Forget):
-            return self._compiled.forget(command.job_key, command.version)
+            return self._shared.compiled.forget(command.job_key, command.version)
         if isinstance(command, Create):
-            return await self._hot.create(self._db, command.job_key, command.job, command.creation)
+            return await self._writer.create(self._db, command.job_key, command.job, command.creation)
         if isinstance(command, EndUnowned):
-            return await self._hot.end(self._db, command)
+            return await self._writer.end(self._db, command)
         if isinstance(command, Claims):
-            return await self._hot.claims_of(self._db, command.handles)
+            return await self._shared.claims_of(self._db, command.handles)
         if isinstance(command, Look):
-            return await self._hot.looked_at(self._db, command.job_ids)
+            return await self._due.looked_at(self._db, command.job_ids)
         if command is Ask.NOW:
-            return await self._db.fetchval(*self._sql.now())
-        await self._db.execute(*self._sql.ring())
+            return await self._db.fetchval(*self._shared.sql.now())
+        await self._db.execute(*self._shared.sql.ring())
         return None
 
     async def _rows(self, query: Query) -> Rows:

@@ -17,7 +17,7 @@ from everytick.domain.steps import Step
 from everytick.stores.base import Claim, Commit, CommitAnswer, NodeScope, new_token
 from everytick.stores.each_alone import each_alone
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.base import Base, lean_columns
+from everytick.stores.postgres.base import Shared, lean_columns
 from everytick.stores.postgres.claims import RIPE, place_in_line
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.rows import Row
@@ -78,8 +78,11 @@ _NO_MOVE = (None,) * 7
 _KEPT, _GIVEN_BACK, _PARKED, _ENDED, _RESTORED, _UNSTARTED = range(6)
 
 
-class Running(Base):
-    """What the executor asks."""
+class Execution:
+    """Claims, their steps, and the transactions of their tasks."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared, self._door, self._sql = shared, shared.door, shared.sql
 
     @patiently
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
@@ -87,7 +90,7 @@ class Running(Base):
         async with self._door.connection() as db:
             found = await self._take_ready(db, scope, limit)
             found.sort(key=place_in_line)
-            claims, unreadable = await self._claims(db, found)
+            claims, unreadable = await self._shared.claims(db, found)
             if unreadable:
                 await db.execute(*self._sql.give_back(handles=unreadable, node=scope.node))
         return claims
@@ -150,7 +153,7 @@ class Running(Base):
             ]
             for row in await db.fetch(*self._sql.retired_of(handles=written)):
                 canceled = STATUS_CODE[OccurrenceStatus.CANCELED]
-                if await self._end_unowned(db, [(row["id"], canceled, Why.REMOVED)], row["now"]):
+                if await self._shared.end_unowned(db, [(row["id"], canceled, Why.REMOVED)], row["now"]):
                     await db.execute(*self._sql.wake_job(job_key=row["job_key"], now=row["now"]))
             await db.execute(*self._sql.hold_given_back(handles=written))
         return answers

@@ -12,7 +12,7 @@ from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
+from everytick.stores.postgres.base import Shared, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.door import Connection
 from everytick.stores.sql.commands import EndUnowned
 from everytick.stores.sql.rows import write_overrides
@@ -115,8 +115,11 @@ class Moves:
         return [*self.releases, *chain.from_iterable(self.cancels.values()), *(end[0] for end in self.endings)]
 
 
-class Settling(Base):
-    """What many plans write together."""
+class PlanWriter:
+    """Writes what many plans decide together, on the connection of the verb that asks."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared, self._sql = shared, shared.sql
 
     async def create(self, db: Connection, job_key: int, job: Job, creation: Creation) -> None:
         """Make an occurrence, if it is not there yet."""
@@ -128,10 +131,10 @@ class Settling(Base):
         """End an occurrence that no node runs, and its runs; its job notes the end and is looked at again."""
         now = await db.fetchval(*self._sql.now())
         ending = occurrence_key(ended.occurrence_id), STATUS_CODE[ended.status], rows.text(ended.reason)
-        if await self._end_unowned(db, [ending], now):
+        if await self._shared.end_unowned(db, [ending], now):
             await db.execute(*self._sql.wake_job(job_key=ended.job_key, now=now))
 
-    async def _write(self, db: Connection, held: Sequence[Held]) -> None:
+    async def write(self, db: Connection, held: Sequence[Held]) -> None:
         await self._fold_wakes(db, held)
         moved = Moves.of(held)
         if moved:
@@ -179,7 +182,7 @@ class Settling(Base):
         if moved.releases:
             await db.execute(*self._sql.release(ids=moved.releases, now=now))
         if moved.endings:
-            await self._end_unowned(db, moved.endings, now)
+            await self._shared.end_unowned(db, moved.endings, now)
         for why, asked in moved.cancels.items():
             await db.execute(*self._sql.ask_to_stop(ids=asked, reason=why, is_person=False))
 

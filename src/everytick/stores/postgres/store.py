@@ -7,23 +7,42 @@ takes them away.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
 from everytick.domain.changes import Edit
+from everytick.domain.decisions import Plan
 from everytick.domain.facts import ASKS, Fact, request_of
 from everytick.domain.snapshots import ASKED_NOW
+from everytick.domain.steps import Step
 from everytick.errors import Contended
-from everytick.stores.base import Ahead, NodeScope, Receipt, StoreAddress, Stored
+from everytick.stores.base import (
+    Ahead,
+    Batch,
+    Claim,
+    CommitAnswer,
+    Committed,
+    NodeScope,
+    Offer,
+    Receipt,
+    StoreAddress,
+    Stored,
+)
 from everytick.stores.open_requests import refuse_within
 from everytick.stores.postgres.asking import Asking
+from everytick.stores.postgres.base import Shared
 from everytick.stores.postgres.bell import Bell
-from everytick.stores.postgres.door import Door, patiently, read_address
+from everytick.stores.postgres.door import Connection, Door, patiently, read_address
+from everytick.stores.postgres.due import DueJobs
 from everytick.stores.postgres.migrate import migrate
-from everytick.stores.postgres.planning import Planning
-from everytick.stores.postgres.running import Running
+from everytick.stores.postgres.planning import PlanCommits
+from everytick.stores.postgres.queries import cold_queries_in
+from everytick.stores.postgres.runner import AsyncRunner
+from everytick.stores.postgres.running import Execution
+from everytick.stores.postgres.settling import PlanWriter
+from everytick.stores.protocols import ClaimTransaction
 from everytick.stores.sql.cold import ColdVerbs
 from everytick.stores.sql.commands import Again, Make
 from everytick.stores.sql.definitions import MOST_KEPT
@@ -31,7 +50,7 @@ from everytick.stores.sql.definitions import MOST_KEPT
 T = TypeVar("T")
 
 
-class PostgresStore(Planning, Running, ColdVerbs):
+class PostgresStore(ColdVerbs):
     """Jobs and occurrences in one schema of a PostgreSQL, shared by any number of nodes.
 
     `pooling` says that a transaction-pooling proxy stands before the server: nothing is
@@ -51,10 +70,16 @@ class PostgresStore(Planning, Running, ColdVerbs):
         settings: dict[str, str] | None = None,
     ) -> None:
         address = read_address(url, schema, pooling)
-        super().__init__(Door(address, connections=connections, clock=clock, settings=settings), definitions_kept)
+        self._door = Door(address, connections=connections, clock=clock, settings=settings)
+        self._sql, self._q = self._door.sql, cold_queries_in(address.schema)
+        self._shared = Shared(self._door, definitions_kept)
+        self.jobs_due = DueJobs(self._shared)
+        self._writer = PlanWriter(self._shared)
+        self._plans = PlanCommits(self._shared, self.jobs_due, self._writer)
+        self._execution = Execution(self._shared)
         self._again = partial(PostgresStore, url, schema=schema, pooling=pooling, clock=clock, settings=settings)
         self._bell = Bell(self._door)
-        self.requests = Asking(self._door, self._compiled, self._q, self._runner)
+        self.requests = Asking(self._door, self._shared.compiled, self._q, self._runner)
 
     @property
     def url(self) -> str:
@@ -69,7 +94,7 @@ class PostgresStore(Planning, Running, ColdVerbs):
     @property
     def definitions_compiled(self) -> int:
         """How many definitions are kept ready for use."""
-        return len(self._compiled)
+        return len(self._shared.compiled)
 
     @property
     def address(self) -> StoreAddress:
@@ -92,6 +117,10 @@ class PostgresStore(Planning, Running, ColdVerbs):
             yield other
         finally:
             await other._door.close()
+
+    def _runner(self, db: Connection) -> AsyncRunner:
+        """Return what carries shared verbs out on this connection."""
+        return AsyncRunner(db, self._shared, self.jobs_due, self._writer)
 
     @patiently
     async def _transact(self, make: Make[T]) -> T:
@@ -133,6 +162,34 @@ class PostgresStore(Planning, Running, ColdVerbs):
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""
         return await self._bell.wait(seconds)
 
+    # ------------------------------------------------------------------------------------------------ the hot verbs
+
+    def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AbstractAsyncContextManager[Batch]:
+        """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first."""
+        return self.jobs_due.due(scope, limit, by)
+
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
+        """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
+        return await self._plans.commit_plans(batch, plans, offer)
+
+    async def check_writable(self) -> None:
+        """Return if every table is there and takes writes; nothing is changed."""
+        await self._plans.check_writable()
+
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
+        """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
+        return await self._execution.claim(scope, limit)
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
+        """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
+        return await self._execution.commit_steps(steps)
+
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[ClaimTransaction]:
+        """Begin a transaction for a task of the claim; leaving it without a commit takes everything back."""
+        return self._execution.transaction(claim)
+
+    # ------------------------------------------------------------------------------------------- requests and edits
+
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
         """Write one fact about a job, or about an occurrence, and let its job be looked at.
 
@@ -152,7 +209,7 @@ class PostgresStore(Planning, Running, ColdVerbs):
         stored = await super().apply(changes, by)
         if any(each.changed for each in stored):
             # An edit may have mended a definition that this node could not read: it is tried again at once.
-            self._left_out.clear()
+            self.jobs_due.take_all_in()
         return stored
 
     @patiently
