@@ -33,16 +33,16 @@ class Shared:
         """Return occurrences as their owner needs them, and the keys of those whose definition cannot be read."""
         if not found:
             return [], []
-        definitions, _ = await self.compiled.read(db, {(row[2], row[3]) for row in found})
-        runs = await self._runs(db, [row[0] for row in found if row["step_number"]])
+        definitions, _ = await self.compiled.read(db, {(row["job_key"], row["version"]) for row in found})
+        runs = await self._runs(db, [row["handle"] for row in found if row["step_number"]])
         claims: list[Claim] = []
         unreadable: list[int] = []
         for row in found:
-            kept = definitions.get((row[2], row[3]))
+            kept = definitions.get((row["job_key"], row["version"]))
             if kept is None:
-                unreadable.append(row[0])
+                unreadable.append(row["handle"])
             else:
-                claims.append(claim(row, kept, runs.get(row[0])))
+                claims.append(claim(row, kept, runs.get(row["handle"])))
         return claims, unreadable
 
     async def claims_of(self, db: Connection, handles: Sequence[int]) -> list[Claim]:

@@ -12,13 +12,45 @@ from everytick.stores.postgres.rows import Row
 from everytick.stores.sql.definitions import Compiled
 from everytick.stores.sql.rows import read_overrides
 
-PRIORITY, RIPE = 27, 31
-"""Where a claim's priority stands, and whether the time of early ones has come."""
+CLAIM_COLUMNS = (
+    "handle",
+    "id",
+    "job_key",
+    "version",
+    "scheduled_for",
+    "status",
+    "cause",
+    "late",
+    "covers_after",
+    "covers_through",
+    "line_at",
+    "ready_at",
+    "owner",
+    "fence",
+    "started_at",
+    "ended_at",
+    "error",
+    "overrides",
+    "payload",
+    "replay_of",
+    "reason",
+    "created_at",
+    "updated_at",
+    "step_number",
+    "claimed_at",
+    "lost",
+    "cancel_reason",
+    "priority",
+    "claim_token",
+    "node",
+    "found",
+)
+"""The columns of a claim, in the order in which `claim` takes them: a statement says «claim» where they belong."""
 
 
 def place_in_line(row: Row) -> tuple[object, ...]:
     """Return what a claimed row is ordered by: priority, then age."""
-    return -row[PRIORITY], row[10], row[1]
+    return -row["priority"], row["line_at"], row["id"]
 
 
 def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Claim:
@@ -88,26 +120,26 @@ def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Cla
 def _record(row: Row, job_id: str, own: Overrides) -> Occurrence:
     """Return what people see of an occurrence, from the columns of a claim."""
     return Occurrence(
-        f"occ_{row[1]}",
+        f"occ_{row['id']}",
         job_id,
-        row[3],
-        row[4],
-        STATUSES[row[5]],
-        CAUSES[row[6]],
-        late=row[7],
-        covers_after=row[8],
-        covers_through=row[9],
-        line_at=row[10],
-        ready_at=row[11],
-        owner=row[12],
-        fence=row[13],
-        started_at=row[14],
-        ended_at=row[15],
-        error=row[16],
+        row["version"],
+        row["scheduled_for"],
+        STATUSES[row["status"]],
+        CAUSES[row["cause"]],
+        late=row["late"],
+        covers_after=row["covers_after"],
+        covers_through=row["covers_through"],
+        line_at=row["line_at"],
+        ready_at=row["ready_at"],
+        owner=row["owner"],
+        fence=row["fence"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        error=row["error"],
         overrides=own,
-        replay_of=row[19],
-        reason=row[20],
-        created_at=row[21],
-        updated_at=row[22],
-        node=row[29],
+        replay_of=row["replay_of"],
+        reason=row["reason"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        node=row["node"],
     )

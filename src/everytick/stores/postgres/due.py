@@ -30,6 +30,9 @@ _IN_THE_WAY = timedelta(seconds=2)
 """A job that another session is in the way of is left out this long: its plan would make all others wait for a lock."""
 
 _BUSY_SHOWN = 100
+_LAST_END = "last_end_scheduled_for", "last_end_started_at", "last_end_at", "last_end_id"
+_LAST_SUCCESS = "last_success_scheduled_for", "last_success_started_at", "last_success_at", "last_success_id"
+_OTHER_SUCCESS = "other_success_scheduled_for", "other_success_started_at", "other_success_at", "other_success_id"
 _Line: TypeAlias = tuple[tuple[Active, ...], int, tuple[Active, ...], int, bool]
 _NO_LINE: _Line = ((), 0, (), 0, True)
 _NO_ROWS: Mapping[int, list[Row]] = {}
@@ -122,12 +125,12 @@ class DueJobs:
                 return None
             # Another batch may have been opened while this one was read.
             opened = self._few_open.of(scope.node) | self._many_open.of(scope.node)
-            standing = [row for row in found if row[0] is not None and row[0] not in opened]
+            standing = [row for row in found if row["job_key"] is not None and row["job_key"] not in opened]
             standing.sort(key=_longest_waiting)
             more = len(standing) > limit
             del standing[limit:]
-            keys = {row[1]: row[0] for row in standing}
-            only = {row[0]: [row] for row in standing if row["is_only"]}
+            keys = {row["id"]: row["job_key"] for row in standing}
+            only = {row["job_key"]: [row] for row in standing if row["is_only"]}
             until = by or found[0]["now"]
             snapshots = await self._seen(db, standing, broken, until, only) if standing else []
         now, secrets = found[0]["now"], Secrets(keys, set(keys.values()))
@@ -215,7 +218,7 @@ class DueJobs:
         standing.sort(key=_longest_waiting)
         more = len(standing) >= limit
         del standing[limit:]
-        secrets.keys.update((row[1], row[0]) for row in standing)
+        secrets.keys.update((row["id"], row["job_key"]) for row in standing)
         secrets.told.update(told)
         snapshots = await self._seen(db, standing, broken, until) if standing else []
         return OwnBatch(until, snapshots, new_token(), more, now < until, secrets)
@@ -244,10 +247,10 @@ class DueJobs:
                     unknown_ids=unknown,
                 )
             )
-            ripe, told, [seen] = ([row for row in held if row[1] is wanted] for wanted in (False, True, None))
-            if seen[0] < window or len(ripe) == limit:
-                return seen[2], [row[0] for row in ripe], [row[0] for row in told]
-            until = until or seen[2]
+            ripe, told, [seen] = ([row for row in held if row["told"] is wanted] for wanted in (False, True, None))
+            if seen["job_key"] < window or len(ripe) == limit:
+                return seen["now"], [row["job_key"] for row in ripe], [row["job_key"] for row in told]
+            until = until or seen["now"]
             window *= 8
 
     async def _seen(
@@ -264,12 +267,12 @@ class DueJobs:
         """
         definitions, unreadable = await self._compiled.read(db, _editions(standing))
         broken.update({job: reason for (job, _), reason in unreadable.items()})
-        active = [row[0] for row in standing if row["is_active"]]
-        paused = [row[0] for row in standing if row["has_pauses"]]
-        adjusted = [row[0] for row in standing if row["has_adjustments"]]
-        asked = [row for row in standing if row["has_requests"] and row[0] not in only]
+        active = [row["job_key"] for row in standing if row["is_active"]]
+        paused = [row["job_key"] for row in standing if row["has_pauses"]]
+        adjusted = [row["job_key"] for row in standing if row["has_adjustments"]]
+        asked = [row for row in standing if row["has_requests"] and row["job_key"] not in only]
         requests = self._sql.requests(
-            job_keys=[row[0] for row in asked], retires=[row[8] for row in asked], until_at=until
+            job_keys=[row["job_key"] for row in asked], retires=[row["retire_at"] for row in asked], until_at=until
         )
         facts = _Facts(
             active=_by_job(await db.fetch(*self._sql.active(job_keys=active)) if active else ()),
@@ -278,21 +281,23 @@ class DueJobs:
             requests={**only, **_by_job(await db.fetch(*requests) if asked else ())},
         )
         facts.take_next_requests()
-        facts.pasts = await self._pasts(db, [row for row in standing if row[0] not in broken], definitions, facts)
+        facts.pasts = await self._pasts(
+            db, [row for row in standing if row["job_key"] not in broken], definitions, facts
+        )
         # Over since its job's standing was read: neither busy, nor the end that the standing tells of.
-        if gone := [row[1] for row in standing if row["is_active"] and row[0] not in facts.active]:
-            facts.ended.update((row[0], row) for row in await db.fetch(*self._sql.standing_by_id(job_ids=gone)))
-        return [_snapshot(row, definitions, facts) for row in standing if row[0] not in broken]
+        if gone := [row["id"] for row in standing if row["is_active"] and row["job_key"] not in facts.active]:
+            facts.ended.update((row["job_key"], row) for row in await db.fetch(*self._sql.standing_by_id(job_ids=gone)))
+        return [_snapshot(row, definitions, facts) for row in standing if row["job_key"] not in broken]
 
     async def _pasts(
         self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], facts: "_Facts"
     ) -> dict[int, list[Past]]:
         """Return the definitions that open backfills need and the editions no longer hold, by job."""
         wanted = [
-            (row[0], asked, row[6])
+            (row["job_key"], asked, row["oldest_version"])
             for row in standing
-            for asked in map(rows.request, facts.requests.get(row[0], ())[:PLAN_LIMIT])
-            if reaches_back(asked, (definitions[row[0], row[6]].edition,))
+            for asked in map(rows.request, facts.requests.get(row["job_key"], ())[:PLAN_LIMIT])
+            if reaches_back(asked, (definitions[row["job_key"], row["oldest_version"]].edition,))
         ]
         if not wanted:
             return {}
@@ -341,46 +346,55 @@ def _by_job(found: Iterable[Row]) -> dict[int, list[Row]]:
 
 
 def _longest_waiting(row: Row) -> tuple[datetime, str]:
-    return row[5], row[1]
+    return row["wake_at"], row["id"]
 
 
 def _editions(standing: Iterable[Row]) -> list[Key]:
     """Versions are counted without a gap, so the first and the last name all of them."""
-    return [(row[0], version) for row in standing for version in range(row[6], row[7] + 1)]
+    return [
+        (row["job_key"], version) for row in standing for version in range(row["oldest_version"], row["version"] + 1)
+    ]
 
 
 def _snapshot(row: Row, definitions: dict[Key, Compiled], facts: _Facts) -> JobSnapshot:
-    """Return what a plan may see, from the columns of a standing, which are taken by their place."""
-    job, id_, revision, woken, watermark, wake_at, first, last, retire_at, *rest = row
-    editions = tuple([definitions[job, version].edition for version in range(first, last + 1)])
+    """Return what a plan may see, from the columns of a standing."""
+    job, rescheduled_for = row["job_key"], row["reschedule_for"]
+    versions = range(row["oldest_version"], row["version"] + 1)
     busy, busy_count, waiting, waiting_count, awaited = _line(facts.active[job]) if job in facts.active else _NO_LINE
     requests = facts.requests.get(job, ())
     ends: Row = facts.ended.get(job) or row
     return JobSnapshot(
-        id_,
-        revision,
-        woken,
-        watermark,
-        editions,
-        wake_at,
-        retire_at,
+        row["id"],
+        row["revision"],
+        row["woken"],
+        row["watermark"],
+        tuple([definitions[job, version].edition for version in versions]),
+        row["wake_at"],
+        row["retire_at"],
         tuple(map(pause, facts.pauses.get(job, ()))),
         tuple(map(adjustment, facts.adjustments.get(job, ()))),
-        None if rest[1] is None else Rescheduled(rest[0], rest[1], rest[2]),
+        None
+        if rescheduled_for is None
+        else Rescheduled(row["reschedule_made_at"], rescheduled_for, row["reschedule_by"]),
         tuple(map(rows.request, requests[:PLAN_LIMIT])),
         len(requests) > PLAN_LIMIT,
         busy,
         busy_count,
         waiting,
         waiting_count,
-        None if ends[14] is None else Ended(ends[12], ends[13], ends[14], f"occ_{ends[15]}"),
-        None if ends[18] is None else Ended(ends[16], ends[17], ends[18], f"occ_{ends[19]}"),
+        _ended(ends, *_LAST_END),
+        _ended(ends, *_LAST_SUCCESS),
         awaited,
-        None if ends[22] is None else Ended(ends[20], ends[21], ends[22], f"occ_{ends[23]}"),
-        row[24],
+        _ended(ends, *_OTHER_SUCCESS),
+        row["narrowed_at"],
         tuple(facts.pasts.get(job, ())),
         facts.next_request_at.get(job),
     )
+
+
+def _ended(row: Row, scheduled_for: str, started_at: str, ended_at: str, id_: str) -> Ended | None:
+    at = row[ended_at]
+    return None if at is None else Ended(row[scheduled_for], row[started_at], at, f"occ_{row[id_]}")
 
 
 def _line(active: Sequence[Row]) -> _Line:

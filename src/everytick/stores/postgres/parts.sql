@@ -53,13 +53,6 @@ exists (select from everytick.job_version d
          where d.job_key = o.job_key and d.version = (select j.version from everytick.job_state j where j.job_key = o.job_key)
            and not d.enabled offset 0)
 
--- claim --
--- The columns of a claim of an occurrence `o`, which are read by their place.
-o.handle, o.id, o.job_key, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after, o.covers_through,
-       o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides, o.payload, o.replay_of,
-       o.reason, o.created_at, o.updated_at, o.step_number, o.claimed_at, o.lost, o.cancel_reason, o.priority,
-       o.claim_token, o.node, o.found
-
 -- needs_of_job --
 -- The needs of the job of a row `m`, as they stand when the statement begins.
 (select s.needs from everytick.job_state s where s.job_key = m.job_key)

@@ -203,7 +203,8 @@ class PlanCommits:
         stale = set(jobs) - done
         if not stale:
             return answers
-        written = {row[0] for row in await db.fetch(*self._sql.planned_by(job_keys=list(stale), token=token))}
+        query = self._sql.planned_by(job_keys=list(stale), token=token)
+        written = {row["job_key"] for row in await db.fetch(*query)}
         for place, job in enumerate(jobs):
             if job in written:
                 written.discard(job)
@@ -250,7 +251,7 @@ class PlanCommits:
         found = await db.fetch(*query)
         done = {row["settled"] for row in found}
         answers = [Commit.COMMITTED if job in done else Commit.STALE for job in jobs]
-        return await self._known(db, batch.token, jobs, answers), [row for row in found if row[0] is not None]
+        return await self._known(db, batch.token, jobs, answers), [row for row in found if row["handle"] is not None]
 
     async def _hold_plans(
         self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan]
@@ -258,14 +259,14 @@ class PlanCommits:
         """Lock the jobs that are as their plans saw them; return the time and how often each was woken."""
         asked = [(job, plan.revision) for job, plan in zip(jobs, plans, strict=True)]
         query = self._sql.hold_plans(**lean_columns(_HELD, asked))
-        return {row[0]: (row[2], row[1]) for row in await db.fetch(*query)}
+        return {row["job_key"]: (row["now"], row["woken"]) for row in await db.fetch(*query)}
 
     async def _keys(self, db: Connection, batch: Batch, plans: Sequence[Plan]) -> dict[str, int]:
         """Return the inner keys of the jobs: a batch of ours knows them."""
         if isinstance(batch, OwnBatch):
             return batch.secrets.keys
         query = self._sql.job_keys(job_ids=[plan.job_id for plan in plans])
-        return {row[0]: row[1] for row in await db.fetch(*query)}
+        return {row["id"]: row["job_key"] for row in await db.fetch(*query)}
 
 
 def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:

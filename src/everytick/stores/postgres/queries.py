@@ -4,6 +4,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from everytick.stores.postgres.claims import CLAIM_COLUMNS
 from everytick.stores.postgres.dialect import postgres_dialect
 from everytick.stores.queries import Migration, load_migrations, load_queries, split_queries
 from everytick.stores.sql.queries import ColdQueries, cold_queries
@@ -98,7 +99,8 @@ def cold_queries_in(schema: str) -> ColdQueries:
 
 @cache
 def _parts() -> dict[str, str]:
-    return split_queries(files(PACKAGE).joinpath("parts.sql").read_text("utf-8"), f"{PACKAGE}/parts.sql")
+    parts = split_queries(files(PACKAGE).joinpath("parts.sql").read_text("utf-8"), f"{PACKAGE}/parts.sql")
+    return {**parts, "claim": ", ".join(f"o.{column}" for column in CLAIM_COLUMNS)}
 
 
 def _part(named: re.Match[str]) -> str:

@@ -102,7 +102,7 @@ with moment as materialized (
      cross join lateral (select from everytick.job j where j.job_key = w.job_key for no key update skip locked) j
      limit :limit
 )
-select job_key, false as told, null::timestamptz from ripe
+select job_key, false as told, null::timestamptz as now from ripe
 union all
 select job_key, true, null from told
 union all
@@ -646,7 +646,7 @@ with moment as materialized (
     select :node, moment.now, 1 from moment where exists (select from taken)
     on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 )
-select taken.*, unripe.found from unripe left join taken on true;
+select taken.*, unripe.found as is_unripe from unripe left join taken on true;
 
 -- ripen --
 -- Lets early ones whose time has come stand in line, the longest-waiting first; what another holds is passed over.

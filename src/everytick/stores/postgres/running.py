@@ -18,7 +18,7 @@ from everytick.stores.base import Claim, Commit, CommitAnswer, NodeScope, new_to
 from everytick.stores.each_alone import each_alone
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Shared, lean_columns
-from everytick.stores.postgres.claims import RIPE, place_in_line
+from everytick.stores.postgres.claims import place_in_line
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.rows import Row
 from everytick.stores.postgres.transaction import PostgresClaimTransaction, is_repeat
@@ -106,10 +106,10 @@ class Execution:
             token=new_token(),
         )
         found = await db.fetch(*claim(is_ripe=False))
-        if found[0][RIPE]:
+        if found[0]["is_unripe"]:
             await db.execute(*self._sql.ripen(needs=scope.met))
             found = await db.fetch(*claim(is_ripe=True))
-        return [] if found[0][0] is None else list(found)
+        return [] if found[0]["handle"] is None else list(found)
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
@@ -166,7 +166,7 @@ class Execution:
             written = await self._write_steps(db, steps)
         else:
             query = self._sql.commit_plain(**lean_columns(_PLAIN, plain))
-            written = {row[0] for row in await db.fetch(*query)}
+            written = {row["handle"] for row in await db.fetch(*query)}
         left = [claim.handle for claim, _ in steps if claim.handle not in written]
         found = await db.fetch(*self._sql.step_marks(handles=left)) if left else ()
         marks = {row["handle"]: row for row in found}
@@ -179,7 +179,8 @@ class Execution:
 
     async def _write_steps(self, db: Connection, steps: Steps) -> set[int]:
         entries = [entry for claim, step in sorted(steps, key=_handle) for entry in _entries(claim, step)]
-        return {row[0] for row in await db.fetch(*self._sql.commit_steps(**lean_columns(_STEP, entries)))}
+        query = self._sql.commit_steps(**lean_columns(_STEP, entries))
+        return {row["handle"] for row in await db.fetch(*query)}
 
 
 def _handle(step: tuple[Claim, Step]) -> int:
