@@ -1,4 +1,4 @@
-"""What a verb that is written once for both SQL stores may ask for, one command after the other.
+"""The commands that a shared verb yields, one after the other.
 
 A verb is a generator. It yields a command and is sent the answer; what it returns is the verb's answer. The store's
 runner carries each command out: `SyncRunner` in SQLite's threads, `AsyncRunner` on a connection to PostgreSQL. A verb
@@ -25,7 +25,7 @@ class Ask(Enum):
     """Commands without arguments."""
 
     NOW = "now"
-    """Answers the store's time. Asked after a lock was taken, it is not before what the lock's last holder wrote."""
+    """Returns the store's time. After a lock was taken it is not earlier than the writes of the lock's last holder."""
 
     RING = "ring"
     """Rings the bell once the transaction is committed."""
@@ -40,7 +40,7 @@ class Together:
 
 @value
 class Many:
-    """One statement for each of these sets of arguments; the answer has no rows."""
+    """One statement for each of these sets of arguments. The answer has no rows."""
 
     statement: Statement
     arguments: tuple[Mapping[str, Any], ...]
@@ -55,7 +55,7 @@ class Versions:
 
 @value
 class Forget:
-    """Forgets what was read of a version that this transaction writes: an earlier try may have written another one."""
+    """Drops a cached version that this transaction writes: an earlier try may have written another one."""
 
     job_key: int
     version: int
@@ -72,7 +72,7 @@ class Create:
 
 @value
 class EndUnowned:
-    """Ends an occurrence that no node runs, and its runs; its job notes the end and is looked at again."""
+    """Ends an occurrence that no node runs, and its runs. Its job records the end and becomes due."""
 
     occurrence_id: str
     job_key: int
@@ -82,14 +82,14 @@ class EndUnowned:
 
 @value
 class Claims:
-    """Answers these occurrences as their owner sees them, in this order; without those that cannot be read."""
+    """Returns these occurrences as claims, in this order, without unreadable ones."""
 
     handles: tuple[int, ...]
 
 
 @value
 class Look:
-    """Answers what a plan would see of the jobs with these ids, by id; without those that cannot be read."""
+    """Returns the snapshots of the jobs with these ids, by id, without unreadable ones."""
 
     job_ids: frozenset[str]
 
@@ -109,7 +109,7 @@ class Found:
 
 
 class Again(Exception):
-    """Another node was first; the transaction is to be repeated."""
+    """Another node was first: repeat the transaction."""
 
 
 class KeyTaken(Exception):
@@ -131,5 +131,5 @@ def many(statement: Statement, arguments: Iterable[Mapping[str, Any]]) -> Many:
 
 
 def look(job_ids: Collection[str]) -> Look:
-    """Return the question for what a plan would see of these jobs."""
+    """Return the command for the snapshots of these jobs."""
     return Look(frozenset(job_ids))

@@ -84,7 +84,7 @@ class Definitions:
         return compiled
 
     def forget(self, job_key: int, version: int) -> None:
-        """Forget what was read of a version that a transaction is about to write: it may have been tried before."""
+        """Drop a cached version that a transaction is about to write: an earlier try may have written another one."""
         with self._lock:
             for kept in (self._young, self._old):
                 kept.pop((job_key, version), None)

@@ -25,7 +25,7 @@ def payload_or_none(stored: str | None) -> Payload | None:
 
 
 def write_overrides(given: Overrides | None) -> tuple[str | None, str | None]:
-    """Return what an occurrence sets itself as JSON text, and the payload among it as a text of its own."""
+    """Return the overrides of an occurrence as JSON text, and its payload as a separate text."""
     if given is None or not given.items:
         return None, None
     items = dict(given.items)
@@ -57,7 +57,7 @@ def pause(row: Row, reason: str = "reason") -> PausedSpan:
 
 
 def adjustment(row: Row) -> Adjustment:
-    """Return what was said of one instant."""
+    """Return the adjustment of one instant."""
     own = read_overrides(row["overrides"], row["payload"])
     return Adjustment(
         at=row["instant_at"],
@@ -158,7 +158,7 @@ def occurrence(row: Row) -> Occurrence:
 
 
 def run_state(row: Row) -> RunState:
-    """Return where a task of an occurrence stands."""
+    """Return the state of a task of an occurrence."""
     return RunState(
         status=row["run_status"],
         attempts=row["attempts"],
@@ -177,7 +177,7 @@ def run_state(row: Row) -> RunState:
 
 
 def run_arguments(handle: int, task: str, run: RunState) -> dict[str, Any]:
-    """Return where a task of an occurrence stands, as `record_run` takes it."""
+    """Return the state of a task of an occurrence, as `record_run` takes it."""
     return {
         "handle": handle,
         "task": task,

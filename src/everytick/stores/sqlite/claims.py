@@ -41,7 +41,7 @@ def readable(connection: sqlite3.Connection, definitions: FileDefinitions, found
 
 
 def claims(connection: sqlite3.Connection, definitions: FileDefinitions, handles: Sequence[int]) -> list[Claim]:
-    """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
+    """Return these occurrences as claims, in this order, without unreadable ones."""
     found = {row[_SEQ]: row for row in connection.execute(Q.held_occurrences, (str(list(handles)),))}
     legible = readable(connection, definitions, [found[seq] for seq in handles if seq in found])
     return _claims(connection, legible)

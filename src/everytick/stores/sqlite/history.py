@@ -10,15 +10,15 @@ from everytick.stores.sqlite.queries import COLD, Q, fetch
 from everytick.stores.sqlite.writer import Transaction
 
 JOBS_AT_ONCE = 10_000
-"""So many jobs are looked through at most when something is to be forgotten; the next call goes on behind them."""
+"""Most jobs that one call of prune reads. The next call goes on behind them."""
 
-# What retention counts as success; a span that was skipped on purpose is no failure.
+# Statuses that retention counts as success: skipped on purpose is no failure.
 _S = OccurrenceStatus
 _WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED})
 
 
 def forgettable(connection: sqlite3.Connection, now: datetime, limit: int, after: int) -> tuple[list[int], int]:
-    """Return the handles of what retention no longer keeps of the jobs after this one, and where to go on.
+    """Return the handles of occurrences that retention no longer keeps, of the jobs after this one, and where to go on.
 
     It looks through `JOBS_AT_ONCE` jobs, and in each only at what is old enough. The search
     holds up no write.
@@ -48,7 +48,7 @@ def _oldest_kept(connection: sqlite3.Connection, job_key: int, keep_last: int) -
 
 
 def forget(transaction: Transaction, handles: Sequence[int]) -> int:
-    """Forget these occurrences with their runs and attempts, and return how many there still were."""
+    """Delete these occurrences with their runs and attempts. Return how many existed."""
     for statement in (COLD.forget_attempts, COLD.forget_runs, Q.forget_keys):
         transaction.run(statement(handles=handles))
     return transaction.run(Q.forget_occurrences(handles=handles))

@@ -1,4 +1,4 @@
-"""A request through the caller's own connection: it becomes true with what the caller commits, or not at all."""
+"""A request on the caller's own connection: it is committed with the caller's transaction, or not at all."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from everytick.stores.sqlite.writer import Transaction
 
 
 def checked(within: Any, path: Path, driver: Driver) -> sqlite3.Connection:
-    """Return the connection if it leads to this file; two libraries in one process must not share one."""
+    """Return the connection if it is to this file. Two SQLite libraries in one process must not share a file."""
     if driver != "sqlite3":
         raise Conflict(f"the store opens {path.name} by {driver}: no other library may have it open in this process")
     if not isinstance(within, sqlite3.Connection):
@@ -37,7 +37,7 @@ def checked(within: Any, path: Path, driver: Driver) -> sqlite3.Connection:
 def request(
     connection: sqlite3.Connection, path: Path, now: int, definitions: FileDefinitions, job_id: str, fact: Fact
 ) -> Receipt:
-    """Ask in the transaction that is open there, or in one that the caller is left to commit."""
+    """Write the request in the caller's open transaction, or in a new one that the caller commits."""
     with saying_which_file(path), _as_ours(connection):
         if not connection.in_transaction and not _commits_by_itself(connection):
             connection.execute("begin immediate")
@@ -54,14 +54,14 @@ def request(
 
 
 def _commits_by_itself(connection: sqlite3.Connection) -> bool:
-    """Whether every statement of it commits unless the caller began a transaction, as Python has it."""
+    """Whether the connection is in autocommit mode."""
     mode = getattr(connection, "autocommit", None)
     return mode if isinstance(mode, bool) else connection.isolation_level is None
 
 
 @contextmanager
 def _as_ours(connection: sqlite3.Connection) -> Iterator[None]:
-    """Let rows and texts come as they are, whatever the caller likes to make of them."""
+    """Reset the caller's row and text factories in the block."""
     rows, texts = connection.row_factory, connection.text_factory
     connection.row_factory, connection.text_factory = None, str
     try:

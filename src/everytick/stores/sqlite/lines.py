@@ -1,4 +1,4 @@
-"""Who is active of the jobs of a batch: busy or waiting in line, as far as a plan may see, with whole counts."""
+"""The active occurrences of a batch's jobs, busy or waiting, as many as a snapshot shows, with exact counts."""
 
 import json
 import sqlite3
@@ -14,7 +14,7 @@ from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import Columns, Moments, id_text
 
 FEW = 10_000
-"""So many active occurrences of a batch are read as they are; if there are more, jobs with a crowd are set apart."""
+"""Most active occurrences of a batch that are read in one query. Beyond that, jobs with many are read by another."""
 
 CROWD = 250
 """A job with more active occurrences has a crowd: the store cuts and counts it, which takes longer for each of them."""
@@ -55,7 +55,7 @@ class _ActiveRow(NamedTuple):
 
 
 def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collection[int]) -> Mapping[int, LineHead]:
-    """Return who is active, by job; what the schedule of a paused job put in line is counted and not shown."""
+    """Return the active occurrences by job. Waiting instants of a paused job are counted and not shown."""
     found = connection.execute(Q.active_of_jobs, (jobs, FEW + 1)).fetchall()
     made: dict[int, LineHead] = {}
     if len(found) > FEW:
@@ -78,14 +78,14 @@ def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collect
 
 
 def _in_view(waiting: list[_ActiveRow]) -> list[_ActiveRow]:
-    """Return the first in line, the newest of the schedule's own and the newest of all."""
+    """Return the oldest waiting occurrences, the newest one of the schedule, and the newest one."""
     first, behind = waiting[:PLAN_LIMIT], waiting[PLAN_LIMIT:]
     own = [row for row in behind[:-1] if row.cause == _SCHEDULE] if behind and behind[-1].cause != _SCHEDULE else []
     return first + own[-1:] + behind[-1:]
 
 
 def _crowds(found: Sequence[Columns]) -> Mapping[int, LineHead]:
-    """Return the same of rows that the store has cut: each brings the count along, and whether it is hidden."""
+    """Return the same from rows that the query has cut. Each has the count, and whether it is hidden."""
     moments = Moments()
     return {
         job: LineHead(

@@ -25,12 +25,12 @@ Synchronous = Literal["normal", "full"]
 Driver = Literal["sqlite3", "apsw"]
 
 OLDEST_SQLITE = (3, 37, 0)
-"""The first with STRICT tables, which refuse a text where a number belongs."""
+"""The first version with STRICT tables, which refuse a text in a column of numbers."""
 
 FIRST_WITHOUT_RESET_FAULT = (3, 51, 3)
 
 PATIENCE = 30.0
-"""So many seconds a writer waits for another process's turn to end before it gives up."""
+"""How many seconds a writer waits for another process's transaction before it gives up."""
 
 _SETTINGS = (
     "journal_mode = wal",
@@ -39,7 +39,7 @@ _SETTINGS = (
     "temp_store = memory",
     "foreign_keys = on",
 )
-# 32 MB hold the pages that a batch of claims and ends touches at random; who only reads finds them in the system's.
+# 32 MB hold the pages that a batch of claims and ends touches at random. Readers use the system's page cache.
 _WRITING_CACHE, _READING_CACHE = "cache_size = -32000", "cache_size = -2000"
 MIGRATIONS = load_migrations("everytick.stores.sqlite")
 _UTC = re.compile("«utc ([^»]+)»")
@@ -58,7 +58,7 @@ def connect(
     read_only: bool = False,
     driver: Driver = "sqlite3",
 ) -> sqlite3.Connection:
-    """Return a connection with our settings; transactions are ours to begin and end.
+    """Return a connection with everytick's settings. The caller begins and ends transactions.
 
     The busy timeout is 0: the built-in one starves one of two writing processes, our own
     short retry at random moments does not. Checkpoints are ours too, since one that races
@@ -86,7 +86,7 @@ def connect(
 
 
 def apsw_driver() -> ModuleType:
-    """Return the module that opens files by apsw; without that package, say how to get it."""
+    """Return the module that opens files by apsw. Without that package, raise how to install it."""
     try:
         return import_module("everytick.stores.sqlite.apsw_driver")
     except ModuleNotFoundError as error:
@@ -113,12 +113,12 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Say whether another process merely has its turn."""
+    """Tell whether the error means that another process holds the lock."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY
 
 
 def patiently(act: Callable[[], T], patience: float = PATIENCE) -> T:
-    """Return what `act` returns; while another process has its turn, try again every 0.05 to 2 ms."""
+    """Return the result of `act`. While another process holds the lock, try again every 0.05 to 2 ms."""
     until, pause = time.monotonic() + patience, _SHORTEST_PAUSE
     while True:
         try:
@@ -131,7 +131,7 @@ def patiently(act: Callable[[], T], patience: float = PATIENCE) -> T:
 
 
 def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: Driver = "sqlite3") -> None:
-    """Make the file, readable by its owner alone, and bring its schema up to date; or refuse it with a reason."""
+    """Create the file, readable by its owner only, and migrate it; or refuse it with a reason."""
     if _numbers(found := library(driver)) < OLDEST_SQLITE:
         least = ".".join(map(str, OLDEST_SQLITE))
         raise StoreUnavailable(str(path), f"this Python has SQLite {found}, and at least {least} is needed")
@@ -150,7 +150,7 @@ def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: 
 
 
 def _make(path: Path) -> None:
-    """Make an empty file, readable by its owner alone, where there is none.
+    """Create an empty file, readable by its owner only, if there is none.
 
     A file that exists is never opened here: closing any descriptor of a file releases every POSIX
     lock that this process holds on it, and another store of this process may have it open. Two
@@ -168,7 +168,7 @@ def _make(path: Path) -> None:
 
 
 def applied(path: Path, driver: Driver = "sqlite3") -> int:
-    """Return the number of the newest migration of a file, or 0; nothing is made and nothing is changed.
+    """Return the number of the newest migration of a file, or 0. Nothing is created or changed.
 
     It is asked through the store's own driver: each SQLite library in a process knows only its own
     locks, and releases the other's when it closes the file.
@@ -193,7 +193,7 @@ def _connect_to_look(path: Path, driver: Driver) -> sqlite3.Connection:
 
 
 def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
-    """Return if the file is ours or empty."""
+    """Raise unless the file is empty or a store of everytick."""
     [mark] = connection.execute("pragma application_id").fetchone()
     [tables] = connection.execute("select count(*) from sqlite_schema").fetchone()
     if tables and mark != _APPLICATION:
@@ -208,7 +208,7 @@ def _refuse_newer(connection: sqlite3.Connection, path: Path, newest: int) -> No
 
 
 def _apply(connection: sqlite3.Connection, path: Path, migration: Migration) -> None:
-    """Apply one migration whole or not at all; of several nodes that start at once, one does it."""
+    """Apply one migration in one transaction. Of several nodes that start at once, one does it."""
     patiently(lambda: connection.execute("begin immediate"))
     try:
         connection.execute(f"pragma application_id = {_APPLICATION}")
@@ -234,12 +234,12 @@ def _apply(connection: sqlite3.Connection, path: Path, migration: Migration) -> 
 
 
 def expanded(text: str) -> str:
-    """Return the text of a migration with its two short cuts written out: a time as people read it, and the host's."""
+    """Return the text of a migration with its two placeholders filled in: a time for people, and the host's time."""
     return _UTC.sub(_AS_TEXT, text).replace("«now»", _HOSTS_TIME)
 
 
 def statements(text: str) -> Iterator[str]:
-    """Give the single statements of a text; the driver's own way to run many would end the transaction."""
+    """Give the single statements of a text. The driver's executescript would end the transaction."""
     gathered = ""
     for line in text.splitlines(keepends=True):
         gathered += line
@@ -265,7 +265,7 @@ class StoreFile:
         self._opened = self._found()
 
     def check(self) -> None:
-        """Return if the file is still the one that was opened."""
+        """Raise unless the path still names the file that was opened."""
         if self._opened is None or (found := self._found()) == self._opened:
             return
         reason = "the file was deleted" if found is None else "another file was put in its place"

@@ -79,7 +79,7 @@ def due(
     by: datetime | None,
     clock: int,
 ) -> Batch:
-    """Return up to `limit` due jobs of the scope, all of one moment, which is `clock` by the store's clock."""
+    """Return up to `limit` due jobs of the scope, read at one moment, which is `clock` by the store's clock."""
     until = clock if by is None else micros(by)
     refused = definitions.refused()
     asked = {
@@ -103,14 +103,14 @@ def due(
 def look(
     connection: sqlite3.Connection, definitions: FileDefinitions, job_ids: Collection[str], clock: int
 ) -> dict[str, JobSnapshot]:
-    """Return snapshots of those of the jobs that exist, due or not, all of one moment."""
+    """Return the snapshots of the jobs that exist, due or not, read at one moment."""
     found = _job_rows(connection, Q.look_at_jobs(job_ids=job_ids))
     seen = {snapshot.job_id: snapshot for snapshot in _snapshots(connection, definitions, found, clock, clock)}
     return {id_: seen[id_] for id_ in job_ids if id_ in seen}
 
 
 def ahead(connection: sqlite3.Connection, now: int, scope: NodeScope) -> Ahead:
-    """Return the earliest moments after now at which a job of the scope wakes and something of it may start."""
+    """Return the earliest `wake_at` and `ready_at` of the scope after now."""
     asked = {"now": rows.moment(now)}
     wakes = [row["wake_at"] for needs in scope.met for row in fetch(connection, Q.next_wake(needs=needs, **asked))]
     ready = [row["ready_at"] for needs in scope.met for row in fetch(connection, Q.next_ready(needs=needs, **asked))]
@@ -148,7 +148,7 @@ def _pasts(
     editions: tuple[Edition, ...],
     facts: "_Facts",
 ) -> tuple[Past, ...]:
-    """Return the definitions that open backfills need and the editions no longer hold."""
+    """Return the old definitions that open backfills need beside the editions."""
     asked = facts.asked(row.job_key)[:PLAN_LIMIT]
     return tuple(_past(connection, definitions, row, each) for each in asked if reaches_back(each, editions))
 
@@ -165,7 +165,7 @@ def _past(connection: sqlite3.Connection, definitions: FileDefinitions, row: _Jo
 
 
 class _Facts:
-    """What stands beside the jobs of one batch, read in one statement per table."""
+    """The rows of other tables for the jobs of one batch, read in one statement per table."""
 
     def __init__(self, connection: sqlite3.Connection, found: Sequence[_JobRow], clock: int, until: int) -> None:
         job_keys = [row.job_key for row in found]
@@ -200,7 +200,7 @@ def _by_job(connection: sqlite3.Connection, query: Query, read: Callable[[Row], 
 
 
 def _editions(connection: sqlite3.Connection, definitions: FileDefinitions, row: _JobRow) -> tuple[Edition, ...] | None:
-    """Return the versions to decide by; None, and the job is set apart, if one of them cannot be read."""
+    """Return the editions of the job. None if one is unreadable: then the job is parked."""
     job, newest, oldest = row.job_key, row.version, row.oldest_version
     editions = []
     for version in range(oldest, newest + 1):
@@ -266,7 +266,7 @@ def _ended(scheduled_for: int, started_at: int | None, ended_at: int | None, id_
 def commit_plans(
     transaction: Transaction, definitions: FileDefinitions, batch: Batch, plans: Sequence[Plan]
 ) -> list[Commit]:
-    """Write each plan whole, on the condition that its job's revision is still the snapshot's.
+    """Write each whole plan whose job still has the revision of the snapshot.
 
     Creations, spans and watermarks of all plans go down in one go each; nothing reads them in between.
     """
@@ -325,7 +325,7 @@ class _Writing:
             compiled = self._definitions.get(self._transaction.connection, job, version)
             assert compiled is not None, f"{plan.job_id}: planned by a definition that cannot be read"
             self._creations += [creation_columns(job, compiled.job, each, now) for each in plan.creations]
-            # One that waits in a queue of its own has needs of its own.
+            # An occurrence with its own queue has its own needs.
             self._needs.update(each[_NEEDS] for each in self._creations[-len(plan.creations) :])
             self._needs.discard(compiled.job.needs)
             if plan.answers:
@@ -343,7 +343,7 @@ class _Writing:
             self._awaiting.append((job,))
         if plan.releases or plan.endings or plan.cancels or plan.answers:
             self._change_others(job, plan)
-        # The revision says that the facts are still those of the snapshot: what it had none of needs no statement.
+        # The revision proves that the facts are those of the snapshot: tables without rows then need no statement.
         if snapshot is None or plan.used or snapshot.adjustments:
             self._settle_adjustments(job, plan)
         if snapshot is None or snapshot.pauses:
@@ -356,9 +356,9 @@ class _Writing:
         return Commit.COMMITTED
 
     def finish(self) -> None:
-        """Write what was gathered."""
+        """Write the gathered rows."""
         many = self._transaction.executemany
-        # In the order in which they will be claimed: then what is claimed together stands together in the file.
+        # In the order of claims: rows that are claimed together are then on the same pages of the file.
         self._creations.sort(key=_LINE)
         many(Q.create_occurrence, self._creations)
         many(Q.add_needs, [(text,) for text in self._needs])
@@ -370,7 +370,7 @@ class _Writing:
         many(Q.forget_editions, self._editions)
 
     def _keep(self, creation: Creation) -> None:
-        """Take the results over that a replay keeps of its original; where they are gone it must not run at all."""
+        """Copy the results that a replay keeps from its original. If they are deleted, cancel it."""
         run = self._transaction.run
         if run(Q.begin_kept(occurrence_id=creation.id)):
             kept = run(
@@ -383,7 +383,7 @@ class _Writing:
                 end(self._transaction, self._definitions, made, OccurrenceStatus.CANCELED, NOTHING_TO_KEEP)
 
     def _change_others(self, job: int, plan: Plan) -> None:
-        """Release, end and cancel what existed before, and answer what was asked."""
+        """Release, end and cancel existing occurrences, and delete answered requests."""
         run, now = self._transaction.run, rows.moment(self._transaction.now)
         for id_ in plan.releases:
             run(Q.release_occurrence(occurrence_id=id_, now=now))
@@ -407,7 +407,7 @@ class _Writing:
 
 
 def creation_columns(job: int, definition: Job, creation: Creation, now: int) -> Columns:
-    """Return the columns of a new occurrence, with `NEVER` and `NO_TEXT` for what it has not."""
+    """Return the columns of a new occurrence, with `NEVER` and `NO_TEXT` instead of None."""
     own, overrides, payload = definition.settings, None, None
     if creation.overrides is not None or creation.payload is not None:
         given = own_overrides(creation, own)
@@ -446,7 +446,7 @@ def creation_columns(job: int, definition: Job, creation: Creation, now: int) ->
 def end(
     transaction: Transaction, definitions: FileDefinitions, id_: bytes | None, status: OccurrenceStatus, reason: str
 ) -> int | None:
-    """End an occurrence and its runs without its owner, never well; return its job, or None if it had ended already."""
+    """End an occurrence and its runs without its owner and without success. Return its job, None if it had ended."""
     now = transaction.now
     ended = transaction.execute(Q.end_occurrence, (STATUS_CODE[status], now, reason, now, id_)).fetchone()
     if ended is None:

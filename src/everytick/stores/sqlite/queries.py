@@ -1,4 +1,4 @@
-"""The queries of this store by name; `queries.sql` says what each guarantees."""
+"""The queries of this store by name. `queries.sql` says what each guarantees."""
 
 import sqlite3
 

@@ -14,7 +14,7 @@ Columns: TypeAlias = Sequence[Any]
 """One row as the driver gives it."""
 
 NEVER = -(2**63)
-"""No moment, in the statements that come by the thousand: far before the calendar begins."""
+"""Stands for no moment in the hot statements: far before the year 1."""
 
 NO_TEXT = "\0"
 """No text, in the same statements."""
@@ -49,7 +49,7 @@ def micros_or_none(moment: datetime | None) -> int | None:
 
 @lru_cache(maxsize=4096)
 def moment(stored: int) -> datetime:
-    """Return the moment that these microseconds name; kept, since the rows of a batch share most of theirs."""
+    """Return the moment of these microseconds. Cached, since the rows of a batch share most of theirs."""
     return EPOCH + timedelta(microseconds=stored)
 
 
@@ -64,7 +64,7 @@ def length(stored: timedelta) -> int:
 
 
 def timeout_or_none(given: timedelta | None) -> int | None:
-    """Return an execution_timeout as whole microseconds; None for none, and for one that is longer than anything."""
+    """Return an execution_timeout as whole microseconds. None for none, and for one beyond the range of dates."""
     limit = bounded(given)
     return None if limit is None else length(limit)
 
@@ -76,7 +76,7 @@ def timeout_or_never(given: timedelta | None) -> int:
 
 
 def id_bytes(occurrence_id: str) -> bytes | None:
-    """Return the 16 bytes of an occurrence's id; None for a text that no occurrence can have."""
+    """Return the 16 bytes of an occurrence's id. None for a text that is no id."""
     if len(occurrence_id) != 40 or not occurrence_id.startswith("occ_"):
         return None
     try:
@@ -87,7 +87,7 @@ def id_bytes(occurrence_id: str) -> bytes | None:
 
 
 def new_id(occurrence_id: str) -> bytearray:
-    """Return the 16 bytes of an id that a plan made, as the kind of bytes that the driver takes without a detour."""
+    """Return the 16 bytes of an id from a plan, in the type that the driver takes fastest."""
     return bytearray.fromhex(occurrence_id[4:].replace("-", ""))
 
 
@@ -98,7 +98,7 @@ def id_text(stored: bytes) -> str:
 
 
 def run_columns(seq: int, task: str, run: RunState) -> Columns:
-    """Return the columns of a task's run, with `NEVER` and `NO_TEXT` for what it has not."""
+    """Return the columns of a task's run, with `NEVER` and `NO_TEXT` instead of None."""
     began, again, error, because_of = run.started_at, run.attempt_started_at, run.error, run.because_of
     started_at = NEVER if began is None else micros(began)
     return (

@@ -42,7 +42,7 @@ class SyncRunner:
         self._transaction, self._definitions = transaction, definitions
 
     def run(self, make: Make[T]) -> T:
-        """Return what the verb returns; what it raises undoes nothing by itself."""
+        """Run the verb and return its result. An error of the verb does not roll back by itself."""
         verb, answer, error = make(), None, None
         while True:
             try:
@@ -117,7 +117,7 @@ class SyncRunner:
 
 
 def _meaning(error: sqlite3.IntegrityError) -> Exception:
-    """Return the error as a verb knows it; the driver's own is its cause."""
+    """Return the error in the shared types. The driver's own error is its cause."""
     code = getattr(error, "sqlite_errorcode", 0)
     known: Exception
     if code in _TAKEN:

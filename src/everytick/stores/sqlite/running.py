@@ -38,9 +38,9 @@ _HELD = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
 _SEQ, _ID, _LINE_AT, _PRIORITY = 0, 3, 10, 11
 
 _FEW = 8
-"""So many steps are written one by one."""
+"""Up to this many steps are written one by one."""
 
-# What the step of an owner may come to: it holds what runs, and the waits that it keeps.
+# The statuses of an owned occurrence: running, or waiting for a retry that its owner keeps.
 _STEP_CODE = {
     status: code
     for status, code in STATUS_CODE.items()
@@ -63,13 +63,13 @@ def claim(
     began_at = rows.moment(now)
     handles = [row[_SEQ] for row, _ in ready]
     transaction.run(Q.own_occurrences(node=node, token=token, now=began_at, handles=handles))
-    # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
+    # A claim counts as a beat, so that no reaper takes it from a node that was silent for long.
     transaction.execute(Q.beat, (node, now))
     return begun(transaction.connection, definitions, ready, node, token, began_at)
 
 
 def _ready(transaction: Transaction, definitions: FileDefinitions, scope: NodeScope, limit: int) -> Found:
-    """Return the rows of what can start; look again as long as a definition turns out to be unreadable."""
+    """Return the rows of ready occurrences. Repeat the query if a definition is unreadable."""
     wanted, unknown = scope.met, scope.unknown
     transaction.executemany(Q.come_of_age, [(needs, transaction.now) for needs in wanted])
     while True:
@@ -103,7 +103,7 @@ class NotAllWritten(Exception):
 def commit_steps(
     transaction: Transaction, definitions: FileDefinitions, steps: Sequence[tuple[Claim, Step]]
 ) -> list[Commit]:
-    """Write each step, on the condition that the claim's fence and token are still the occurrence's.
+    """Write each step whose claim still has the fence and token of the occurrence.
 
     Nearly always all of them hold: then the number of rows that changed says so, and
     nothing is read before. Else the batch is undone, and begun again behind a savepoint.
@@ -128,7 +128,7 @@ def commit_steps(
 def _hold_given_back(
     transaction: Transaction, definitions: FileDefinitions, steps: Sequence[tuple[Claim, Step]]
 ) -> None:
-    """Let what was given back stand where its job wants it: a pause, disable or removal holds what is unclaimed."""
+    """Hold or end occurrences that were given back, if their job was paused, disabled or removed."""
     given_back = [(claim.handle, step) for claim, step in steps if step.release]
     if not given_back:
         return
@@ -144,7 +144,7 @@ def _hold_given_back(
 
 
 def commit_new(transaction: Transaction, claim: Claim, step: Step) -> bool:
-    """Write a step and return True; False, and nothing is written, if it is stale or was written before."""
+    """Write a step and return True. Return False and write nothing if it is stale or was written before."""
     row = transaction.execute(Q.fences, (f"[{claim.handle}]",)).fetchone()
     _, is_new = _judged(None if row is None else _Held(*row[1:]), claim, step)
     if is_new:
@@ -154,7 +154,7 @@ def commit_new(transaction: Transaction, claim: Claim, step: Step) -> bool:
 
 @dataclass(slots=True)
 class _Held:
-    """What a step is conditional on, kept up to date while a batch is read: it may hold two steps of one owner."""
+    """The state that a step's condition reads, updated within a batch: it may have two steps of one occurrence."""
 
     fence: int
     token: int
@@ -180,7 +180,7 @@ def _judged(held: _Held | None, claim: Claim, step: Step) -> tuple[Commit, bool]
 
 
 def _write(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> None:
-    """Write these steps, all of them; one that does not hold any more raises, and whoever called undoes the rest.
+    """Write all of these steps. Raise if one is stale: the caller then rolls back.
 
     What ends well at the first attempt, as most do, is gathered into few long statements.
     """
@@ -254,7 +254,7 @@ class _Writing:
             self._ends.append(_ended(claim, step, ended_at, self._now))
 
     def _add_rows(self, claim: Claim, step: Step, ended_at: int, *, may_be_plain: bool) -> None:
-        """Take what a step says about tasks; `ended_at` is when the occurrence ended, if it did."""
+        """Add the task rows of a step. `ended_at` is when the occurrence ended, if it did."""
         handle, end = claim.handle, step.after.ended_at
         for row in step.rows:
             over = ended_at if row.ended_at is end and end is not None else micros_or_never(row.ended_at)
@@ -273,7 +273,7 @@ class _Writing:
         columns = rows.run_columns(handle, row.task, row.run)
         self._runs.append(columns)
         if row.attempt is not None:
-            # Most often the run's own last attempt, whose start is in its columns already.
+            # Mostly the run's last attempt, whose start is in the run's columns already.
             began = row.started_at
             started_at = columns[8] if began is row.run.attempt_started_at else micros_or_never(began)
             error = NO_TEXT if row.error is None else row.error
@@ -281,7 +281,7 @@ class _Writing:
             self._attempts.append((row.task, row.number, code, started_at, ended_at, error, handle))
 
     def finish(self, transaction: Transaction) -> None:
-        """Write what was gathered."""
+        """Write the gathered rows."""
         execute, many = transaction.execute, transaction.executemany
         self.written += many(Q.advance_occurrence, self._advances).rowcount if self._advances else 0
         self.written += many(Q.end_owned, self._ends).rowcount if self._ends else 0
@@ -296,7 +296,7 @@ class _Writing:
         self._tell_jobs(transaction)
 
     def _tell_jobs(self, transaction: Transaction) -> None:
-        """Note the last end of each job and the last good one; wake it for each awaited one that ended or parked."""
+        """Set the last end and last success of each job, and wake it for each awaited end or parked retry."""
         execute, last, good = transaction.execute, self._last_ends, self._last_good_ends
         if self._good_ends_before:
             execute(Q.note_last_successes, (str(list(self._good_ends_before.values())),))

@@ -113,7 +113,7 @@ class SqliteStore(ColdVerbs):
         await self._transact(partial(job_records.look_again, self._q))
 
     async def close(self) -> None:
-        """Commit what was asked, move the log into the file and give it back; closing twice is harmless."""
+        """Commit the queued calls, move the log into the file and close it. A second call does nothing."""
         readers = [reader for reader in (self._planner, self._people) if reader is not None]
         self._planner = self._people = None
         await in_own_thread(partial(self._stop, readers), f"everytick closing {self._path.name}")
@@ -126,15 +126,15 @@ class SqliteStore(ColdVerbs):
         self._access.turn.close()
 
     async def now(self) -> datetime:
-        """Return the store's time; it follows a clock that is set right, back too."""
+        """Return the store's time. It follows its host's clock, also when that is set back."""
         return moment(self._clock.now())
 
     async def check_writable(self) -> None:
-        """Return if every table is there and takes writes; nothing is changed."""
+        """Return if every table exists and takes writes. This changes nothing."""
         await self._write(_touch_tables)
 
     async def bell(self, seconds: float) -> bool:
-        """Wait for a hint that something changed, at most so many seconds; return whether one came."""
+        """Wait up to `seconds` for a hint that something changed. Return whether one came."""
         rung = self._bell.enter(seconds)
         if rung is None:
             return True
@@ -148,11 +148,11 @@ class SqliteStore(ColdVerbs):
             self._bell.leave(rung)
 
     async def ahead(self, scope: NodeScope) -> Ahead:
-        """Return what is next in this scope, so that a node sleeps until then and not longer."""
+        """Return when the next job or occurrence of this scope comes, so that a node can sleep until then."""
         return await self._ask(self._planner, lambda reading: planning.ahead(reading, self._clock.now(), scope))
 
     async def _ask(self, reader: Reader | None, question: Callable[[sqlite3.Connection], T]) -> T:
-        """Return a reader's answer; what it could not read on the way is shown to people."""
+        """Return a reader's result. Unreadable jobs that it met are shown to people."""
         if reader is None:
             raise StoreUnavailable(str(self._path), "the store is not open")
         answer = await reader.read(question)
@@ -160,7 +160,7 @@ class SqliteStore(ColdVerbs):
         return answer
 
     async def _write(self, work: Callable[[Transaction], T]) -> T:
-        """Return what the work returned once it is committed; what it could not read is shown to people."""
+        """Return the result of the work once it is committed. Unreadable jobs that it met are shown to people."""
         result = await self._writer.write(work)
         await self._show_parked()
         return result
@@ -201,7 +201,7 @@ class SqliteStore(ColdVerbs):
             yield replace(batch, snapshots=snapshots)
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
-        """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
+        """Write each whole plan whose job still has the revision of the snapshot."""
         seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
 
         async def write(some: Sequence[Plan]) -> Sequence[CommitAnswer]:
@@ -221,7 +221,7 @@ class SqliteStore(ColdVerbs):
         return await self._write(lambda writing: running.claim(writing, self._definitions, scope, limit, token))
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
-        """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
+        """Write each step whose claim still has the fence and token of the occurrence."""
 
         async def write(some: Sequence[tuple[Claim, Step]]) -> Sequence[Commit]:
             return await self._write(lambda writing: running.commit_steps(writing, self._definitions, some))
@@ -229,7 +229,7 @@ class SqliteStore(ColdVerbs):
         return await each_alone(steps, write, "steps")
 
     def transaction(self, claim: Claim) -> AbstractAsyncContextManager[SqliteClaimTransaction]:
-        """Begin a transaction for a task of the claim; leaving it without a commit takes everything back.
+        """Begin a transaction for a task of the claim. Leaving it without a commit rolls it back.
 
         Nobody else can write meanwhile, so it may be open for ten seconds at most.
         """
@@ -237,7 +237,7 @@ class SqliteStore(ColdVerbs):
 
     @asynccontextmanager
     async def apart(self) -> AsyncIterator["SqliteStore"]:
-        """Give this store itself: its threads answer every loop that asks, whatever holds up the others."""
+        """Give this store itself: its threads answer every event loop."""
         yield self
 
     def _committed(self, rang: bool) -> None:
@@ -248,7 +248,7 @@ class SqliteStore(ColdVerbs):
     # -------------------------------------------------------------------------------------------------- the jobs
 
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
-        """Write one fact about a job, or about an occurrence, and let its job be looked at.
+        """Write one fact about a job or an occurrence, and make its job due.
 
         `within` is a sqlite3 connection to the same file, of the thread that asks.
         """
@@ -261,7 +261,7 @@ class SqliteStore(ColdVerbs):
     # ------------------------------------------------------------------------------------------------ the history
 
     async def prune(self, limit: int = 1000) -> int:
-        """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
+        """Delete up to `limit` ended occurrences that the retention of their job no longer keeps. Return how many."""
         now, after = moment(self._clock.now()), self._pruned_through
         handles, self._pruned_through = await self._ask(
             self._people, lambda reading: history.forgettable(reading, now, limit, after)

@@ -30,7 +30,7 @@ from everytick.stores.sqlite.writer import FileAccess, Transaction, begin
 T = TypeVar("T")
 
 LONGEST = 10.0
-"""So many seconds a transaction may be open: less than it takes until a node that cannot write looks dead."""
+"""How many seconds a transaction may be open: less than the time after which a node without beats looks dead."""
 
 _OURS = frozenset(
     name
@@ -60,7 +60,7 @@ _CHANGES = {
 
 
 class SqliteClaimTransaction:
-    """What a task may do: write its own rows, read everything, and let its success be committed with them."""
+    """A task's transaction: it writes the task's rows, reads all, and commits the success of the attempt with them."""
 
     def __init__(self, session: "Session", claim: Claim) -> None:
         self._session, self._claim = session, claim
@@ -75,24 +75,24 @@ class SqliteClaimTransaction:
         await self._session.ask(lambda connection: connection.execute(sql, arguments).close())
 
     async def fetch(self, sql: str, *arguments: object) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of one question, which sees what the transaction wrote."""
+        """Return the rows of one query, which sees the rows that the transaction wrote."""
         return await self._session.ask(lambda connection: connection.execute(sql, arguments).fetchall())
 
     async def commit(self, step: Step) -> Commit:
-        """Write the step and commit all of it together; STALE says that nothing was written at all."""
+        """Write the step and commit it together with the task's rows. STALE: nothing was written."""
         return await self._session.commit(self._claim, step)
 
 
 @value
 class _End:
-    """That the transaction is over, why, and who wants to know once it is."""
+    """The end of a transaction: its reason, and the call that waits for it."""
 
     reason: Exception
     call: Call[sqlite3.Connection] | None = None
 
 
 class Session:
-    """One transaction from its begin to its end; `left` is called once nothing of it is held any more."""
+    """One transaction from its begin to its end. `left` is called after its locks are freed."""
 
     def __init__(
         self, access: FileAccess, longest: float, committed: Callable[[bool], None], left: Callable[[], None]
@@ -119,7 +119,7 @@ class Session:
         return self._connection
 
     async def begin(self) -> None:
-        """Wait for the turn to write, and begin."""
+        """Wait until this process may write, and begin."""
         try:
             self._thread.start()
         except RuntimeError as error:
@@ -133,7 +133,7 @@ class Session:
         return await self.ask(lambda connection: self._commit(connection, claim, step))
 
     async def end(self) -> None:
-        """Take back what was not committed, and return once nothing is held any more."""
+        """Roll back, and return once all locks are freed."""
         self._is_left = True
         asked: Call[sqlite3.Connection] = call(lambda _: None)
         with self._lock:
@@ -143,13 +143,13 @@ class Session:
         await asked.future
 
     def cut(self, reason: Exception) -> None:
-        """Take back what was not committed because of this, and return once nothing is held any more."""
+        """Roll back for this reason, and return once all locks are freed."""
         self._is_left = True
         self._queue.put(_End(reason))
         self._thread.join()
 
     async def ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what the work returns; a statement of the task's that would end the transaction is refused."""
+        """Return the result of the work. A statement of the task that would end the transaction is refused."""
         asked: Call[sqlite3.Connection] = call(work)
         with self._lock:
             if self._has_ended:
@@ -180,7 +180,7 @@ class Session:
         until = time.monotonic() + self._longest
         self._is_ours = False
         connection.set_authorizer(self._judge)
-        # A statement that runs too long is broken off, whoever waits for it.
+        # A statement that runs too long is interrupted.
         connection.set_progress_handler(lambda: time.monotonic() > until, 10_000)
         return connection, until
 
@@ -198,7 +198,7 @@ class Session:
     def _answer(self, asked: Call[sqlite3.Connection], connection: sqlite3.Connection, until: float) -> CallResult:
         self._refused.clear()
         if not connection.in_transaction:
-            # "insert or rollback" ends it, and so does a full disk: what came afterwards would commit by itself.
+            # "insert or rollback" ends it, and so does a full disk: later statements would commit on their own.
             self._over = RuntimeError("a statement took the whole transaction back: nothing of it was written")
             return CallResult(error=self._over)
         try:
@@ -223,7 +223,7 @@ class Session:
         return Commit.COMMITTED
 
     def _close(self) -> None:
-        """Closing rolls back what was not committed; whoever still asks is told why it is over."""
+        """Close the connection, which rolls back. Later calls raise the reason."""
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()
@@ -241,7 +241,7 @@ class Session:
                     deliver([asked.call], [CallResult()])
 
     def _judge(self, action: int, first: str | None, second: str | None, database: str | None, _: str | None) -> int:
-        """SQLite asks this for everything that a statement would do, before it does any of it."""
+        """Authorise the actions of a statement: SQLite calls this for each before it runs."""
         if self._is_ours:
             return sqlite3.SQLITE_OK
         if action in _ENDS:
@@ -264,7 +264,7 @@ class Session:
 
 
 def _is_harmless(action: int, table: str, database: str | None) -> bool:
-    """A temporary table may have any name, and dropping one that counts by itself deletes its count."""
+    """Whether the action is on a temporary table, or deletes the counter of a dropped one."""
     if database == "temp":
         return action != sqlite3.SQLITE_CREATE_TEMP_TRIGGER
     return action == sqlite3.SQLITE_DELETE and table.lower() == "sqlite_sequence"
@@ -292,11 +292,11 @@ class Sessions:
         self.longest = LONGEST
 
     def open(self) -> None:
-        """Let transactions begin."""
+        """Allow transactions to begin."""
         self._is_open = True
 
     def close(self) -> None:
-        """Take back the one that is open, and return once nothing of it is held."""
+        """Roll back the open transaction, and return once its locks are freed."""
         self._is_open = False
         current = self._current
         if current is not None:
@@ -304,7 +304,7 @@ class Sessions:
 
     @asynccontextmanager
     async def transaction(self, claim: Claim) -> AsyncIterator[SqliteClaimTransaction]:
-        """Begin a transaction once it may; leaving without a commit takes everything back."""
+        """Begin a transaction as soon as it may begin. Leaving without a commit rolls it back."""
         await self._enter()
         if not self._is_open:
             self._leave()
@@ -340,11 +340,11 @@ class Sessions:
             raise
 
     def _leave(self) -> None:
-        """Hand the place to the next in line; called by the thread of the one that is over."""
+        """Let the next waiting transaction begin. The thread of the ended one calls this."""
         with self._lock:
             while self._line:
                 following = self._line.popleft()
-                # A loop that has ended has nobody left to wake.
+                # The loop has ended, and its waiters with it.
                 with suppress(RuntimeError):
                     following.loop.call_soon_threadsafe(_wake, following.future)
                     return

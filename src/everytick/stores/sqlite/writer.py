@@ -33,17 +33,17 @@ T = TypeVar("T")
 Connect = Callable[[], sqlite3.Connection]
 
 MOST_CALLS = 500
-"""So many calls share a commit at most."""
+"""Most calls that share a commit."""
 
 IDLE = 0.2
-"""After so many seconds without a write the log is moved into the file, and memory is given back."""
+"""After this many seconds without a write the log is moved into the file, and memory is given back."""
 
 LARGEST_LOG = 64 * 1024 * 1024
-"""A log of so many bytes is moved into the file even if there is no idle moment."""
+"""A log of this many bytes is moved into the file even if the store is never idle."""
 
 
 class Transaction:
-    """What one call may do: run statements, know the time, and ask for the bell once it is committed.
+    """The transaction of one call: its statements, its time, and whether the bell rings after the commit.
 
     If it fails while it is not `is_alone`, everything is undone and it is run again, alone
     behind a savepoint.
@@ -79,7 +79,7 @@ _Call = Call[Transaction]
 
 
 def begin(connection: sqlite3.Connection, turn: Turn, is_left: Callable[[], bool] = lambda: False) -> None:
-    """Begin to write once it is our turn; whoever no longer wants to may leave the line."""
+    """Begin to write once this process may. `is_left` says that the caller no longer waits."""
 
     def ask() -> None:
         if is_left():
@@ -111,7 +111,7 @@ class WriterThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Serve what was asked, move the log into the file and give the connection back."""
+        """Carry out the queued calls, move the log into the file and close the connection."""
         if self._thread is not None:
             self._is_stopping = True
             self.nudge()
@@ -119,11 +119,11 @@ class WriterThread:
             self._thread = None
 
     def nudge(self) -> None:
-        """Let the thread look again at how long it may rest."""
+        """Wake the thread, so that it computes its next wait again."""
         self._queue.put(None)
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
-        """Return what `work` returned once it is committed; what it raises undoes its own writes only."""
+        """Return the result of `work` once it is committed. An error of it rolls back its own writes only."""
         if self._thread is None or self._is_stopping:
             raise StoreUnavailable(str(self._path), "the store is not open")
         asked: _Call = call(work)
@@ -150,7 +150,7 @@ class WriterThread:
                 self._drop_connection()
 
     def _gather(self) -> list[_Call]:
-        """Wait for a call or a reason to look around, and take along whatever has queued meanwhile."""
+        """Wait for a call or for the next check, and take all calls that are queued."""
         waits = [wait for wait in (self._bell.poll_interval(), IDLE if self._log_is_dirty else None) if wait]
         calls: list[_Call] = []
         with contextlib.suppress(Empty):
@@ -175,7 +175,7 @@ class WriterThread:
         deliver(calls, answers)
 
     def _transact(self, calls: Sequence[_Call]) -> Sequence[CallResult]:
-        """Run the calls in one transaction; an error of the disk ends it for all of them.
+        """Run the calls in one transaction. An error of the disk ends it for all of them.
 
         Savepoints copy every page they touch, so calls that share a transaction first run
         without: only if one of them fails is all undone and run again, each behind its own.
@@ -193,7 +193,7 @@ class WriterThread:
         return answers
 
     def _run_together(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[CallResult] | None:
-        """Return what the calls came to; None as soon as one of them fails."""
+        """Return the results of the calls. None as soon as one of them fails."""
         answers: list[CallResult] = []
         for each in calls:
             answer = self._run(connection, each, is_alone=False)
@@ -203,7 +203,7 @@ class WriterThread:
         return answers
 
     def _run_apart(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[CallResult]:
-        """Return what the calls came to; what a failing one wrote is undone."""
+        """Return the results of the calls. The writes of a failed one are rolled back."""
         answers: list[CallResult] = []
         for each in calls:
             connection.execute("savepoint one_call")
@@ -232,14 +232,14 @@ class WriterThread:
         return self._connection
 
     def _drop_connection(self) -> None:
-        """Whatever state it is in: closing rolls back, and the next call opens another."""
+        """Close the connection in any state, which rolls back. The next call opens another."""
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
 
     def _look_around(self) -> None:
-        """Ring if another process wrote, and move the log into the file when nobody is in a hurry."""
+        """Ring if another process wrote, and move the log into the file when the store is idle."""
         try:
             connection = self._ready()
             seen = self._data_version(connection)
@@ -250,7 +250,7 @@ class WriterThread:
             if self._log_is_dirty and (is_idle or self._log_size() > LARGEST_LOG):
                 self._checkpoint(connection)
                 if is_idle:
-                    # What it keeps in memory is given back: an idle node needs none of it.
+                    # Free the page cache: an idle node needs none of it.
                     connection.execute("pragma shrink_memory")
                     give_back()
         except (sqlite3.Error, OSError):
@@ -267,7 +267,7 @@ class WriterThread:
         return os.stat(f"{self._path}-wal").st_size
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """Truncating, which shuts out writers; where a reader is in the way, the next occasion will do."""
+        """Move the log into the file and truncate it, which blocks writers. A reader may block it until later."""
         [is_blocked, *_] = connection.execute("pragma wal_checkpoint(truncate)").fetchone()
         self._log_is_dirty = bool(is_blocked)
         self._wrote_at = time.monotonic()
@@ -283,7 +283,7 @@ class Reader:
         self._fork_guard = ForkGuard(access.path, self._drop_connection)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what `work` returns; all it sees is of one moment."""
+        """Return the result of `work`, which reads the store as of one moment."""
         try:
             asked = asyncio.get_running_loop().run_in_executor(self._thread, self._read, work)
         except RuntimeError:

@@ -1,4 +1,4 @@
-"""What most verbs on a job begin and end with."""
+"""Shared steps of verbs on a job: locking it, reading its definition, waking it."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -12,7 +12,7 @@ from everytick.stores.storing_rules import shown_next_run
 
 
 def held_job(q: ColdQueries, job_id: str) -> Verb[Row]:
-    """Lock where the job stands, and return its key, id, name and when it was removed.
+    """Lock the job, and return its key, id, name and when it was removed.
 
     From here on no plan of the job commits before this transaction ends.
     """
@@ -23,7 +23,7 @@ def held_job(q: ColdQueries, job_id: str) -> Verb[Row]:
 
 
 def version_of(job_key: int, version: int) -> Verb[Compiled]:
-    """Return one version of a definition; one that cannot be read is not found, and the error says why."""
+    """Return one version of a definition. Raise NotFound with the reason if it is unreadable."""
     found: Found = yield Versions(((job_key, version),))
     if (job_key, version) not in found.read:
         raise NotFound("definition", found.broken.get((job_key, version), f"version {version}"))
@@ -31,19 +31,19 @@ def version_of(job_key: int, version: int) -> Verb[Compiled]:
 
 
 def wake(q: ColdQueries, job_key: int, now: datetime) -> Verb[None]:
-    """Let the job be looked at now."""
+    """Make the job due now."""
     yield q.wake(job_key=job_key, now=now)
     yield Ask.RING
 
 
 def revise(q: ColdQueries, job_key: int, now: datetime) -> Verb[None]:
-    """Make older snapshots of the job stale, and let it be looked at now."""
+    """Make older snapshots of the job stale, and make it due now."""
     yield q.revise(job_key=job_key)
     yield from wake(q, job_key, now)
 
 
 def foretell(q: ColdQueries, job_ids: Collection[str]) -> Verb[None]:
-    """Write down when these jobs run next by what is true now; None for a job that cannot be read here."""
+    """Set the next run of these jobs as of now; None for an unreadable job."""
     if not job_ids:
         return
     now: datetime = yield Ask.NOW

@@ -16,7 +16,7 @@ from everytick.stores.storing_rules import as_named
 
 
 def get(q: ColdQueries, job_ids: Collection[str]) -> Verb[dict[str, JobRecord]]:
-    """Return those of the jobs that exist and can be read, in the order of these ids."""
+    """Return the jobs with these ids that exist and are readable, in the order of the ids."""
     found: Rows = yield q.jobs_by_id(job_ids=list(job_ids), now=(yield Ask.NOW))
     by_id = {record.job.id: record for record in (yield from _records(found))}
     return {id_: by_id[id_] for id_ in job_ids if id_ in by_id}
@@ -56,7 +56,7 @@ def _record(row: Row, job: Job) -> JobRecord:
 
 
 def look(job_ids: Collection[str]) -> Verb[dict[str, JobSnapshot]]:
-    """Return what a plan would see of those of the jobs that exist and can be read, in the order of these ids."""
+    """Return the snapshots of the jobs that exist and are readable, in the order of the ids."""
     seen: Mapping[str, JobSnapshot] = yield commands.look(job_ids)
     return {id_: seen[id_] for id_ in job_ids if id_ in seen}
 
@@ -67,12 +67,12 @@ def parked(q: ColdQueries) -> Verb[dict[str, str]]:
 
 
 def show_unreadable(q: ColdQueries, found: Sequence[Mapping[str, Any]]) -> Verb[None]:
-    """Let people see why these jobs cannot be read by some node; nodes that can read them go on with them."""
+    """Show people why a node cannot read these jobs. Nodes that can read them plan them."""
     yield many(q.show_unreadable, found)
 
 
 def look_again(q: ColdQueries) -> Verb[None]:
-    """Show no longer as unreadable what this process can read: perhaps it is a newer everytick."""
+    """Clear the mark of jobs that this process can read: it may be a newer everytick."""
     for row in (yield q.unreadable_jobs()):
         waiting = tuple((row["job_key"], each) for each in range(row["oldest_version"], row["version"] + 1))
         found: Found = yield Versions(waiting)
@@ -96,7 +96,7 @@ def job_key(q: ColdQueries, job_id: str) -> Verb[int]:
 
 
 def editions(q: ColdQueries, job_id: str, versions: Collection[int], at: datetime | None) -> Verb[list[Edition]]:
-    """Return these versions of a job's definition, and the one in force at a moment, in order."""
+    """Return these versions of a job's definition, and the version in force at `at`, in order."""
     key = yield from job_key(q, job_id)
     wanted = set(versions)
     if at is not None:
