@@ -1,4 +1,4 @@
-"""Trigger, Replay, StartBackfill: something is asked for once per key, alone or together with what a caller commits.
+"""Trigger, Replay, StartBackfill: a request is written once per key, alone or in a caller's transaction.
 
 A request holds its key until its transaction ends (an advisory lock), and takes it before any other lock: a caller's
 transaction may stay open for long, and a request that waits for it must not keep the job from others meanwhile.
@@ -31,7 +31,7 @@ KEY_WITHIN = "5s"
 
 
 class Asking:
-    """Asking by one statement where the job is known, else under its lock, or on a connection of the caller's."""
+    """Writes requests: by one statement if the job is cached, else under its lock, or on the caller's connection."""
 
     def __init__(
         self, door: Door, compiled: ServerDefinitions, q: ColdQueries, runner: Callable[[Connection], AsyncRunner]
@@ -41,7 +41,7 @@ class Asking:
 
     @patiently
     async def ask(self, job_id: str, request: Request) -> Receipt:
-        """Write a request, once per key, and let its job be looked at."""
+        """Write a request, once per key, and make its job due."""
         if (known := self._compiled.newest(job_id)) is not None:
             async with self._door.connection() as db:
                 # A plan may have come in between: hardly twice.
@@ -55,7 +55,7 @@ class Asking:
         return asked.receipt
 
     async def _ask_known(self, db: Connection, seq: int, job: Job, request: Request) -> str | None:
-        """Ask by one statement; None says that nothing was written, as the job has changed or the key is known."""
+        """Write it by one statement. None: nothing was written, as the job has changed or the key exists."""
         asked = as_stored(job, request, request.requested_at)
         id_ = asked.occurrence_id(job.id)
         made = None if asked.cause is Cause.BACKFILL else occurrence_key(id_)
@@ -96,7 +96,7 @@ class Asking:
             return Receipt(asked.occurrence_id(job_id), not is_known)
 
     def _refuse_stranger(self, row: Row) -> None:
-        """Return if the caller's connection leads to the tables of this store, and not to others of the same name."""
+        """Raise unless the caller's connection is to the tables of this store, and not to others of the same name."""
         if self._door.identity != row["identity"]:
             schema = self._door.address.schema
             raise Conflict(

@@ -46,7 +46,7 @@ class Shared:
         return claims, unreadable
 
     async def claims_of(self, db: Connection, handles: Sequence[int]) -> list[Claim]:
-        """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
+        """Return these occurrences as claims, in this order, without unreadable ones."""
         found, _ = await self.claims(db, await db.fetch(*self.sql.claims_of(handles=handles)))
         by_handle = {claim.handle: claim for claim in found}
         return [by_handle[handle] for handle in handles if handle in by_handle]
@@ -61,7 +61,7 @@ class Shared:
     async def end_unowned(
         self, db: Connection, endings: Sequence[tuple[str, int, str | None]], now: datetime
     ) -> list[Row]:
-        """End these, each by key, status and reason, if nobody runs them, and their runs; return those that ended."""
+        """End these, by key, status and reason, and their runs, if no node runs them. Return the ended ones."""
         ended: list[Row] = await db.fetch(*self.sql.end_unowned(**columns(_ENDED, endings), now=now))
         begun = [row for row in ended if row["step_number"]]
         if begun:
@@ -77,7 +77,7 @@ class Shared:
 
 
 def occurrence_key(occurrence_id: str) -> str:
-    """Return the id as the table holds it; what is not an id of ours names nothing."""
+    """Return the id as in the table. None for a text that is no id."""
     named = _OCCURRENCE.fullmatch(occurrence_id)
     if named is None:
         raise NotFound("occurrence", occurrence_id)

@@ -1,4 +1,4 @@
-"""The bell: LISTEN where a session is ours, a counter that is looked at where a proxy takes sessions away.
+"""The bell: LISTEN on a session of our own, or a counter that is polled behind a transaction-pooling proxy.
 
 A hint may come late, twice or not at all; whoever waits looks again anyway.
 """
@@ -12,7 +12,7 @@ POLLED_EVERY = 0.1
 
 
 class Bell:
-    """Rings when a commit of any node, this one included, gave somebody a reason to look."""
+    """Rings when a commit of any node, this one included, may have made a job due."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -34,12 +34,12 @@ class Bell:
             await listener.close(timeout=5)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for a hint, at most so many seconds; return whether one came."""
+        """Wait up to this many seconds for a hint. Return whether one came."""
         if self._door.address.pooling:
             return await self._poll(seconds)
         if self._listener is None or self._listener.is_closed() or self._refusals != self._door.refusals:
-            # The server was lost, or refuses to write, and then another one may have its name by now. What was rung
-            # while nobody listened is not known, so this is a hint by itself.
+            # The connection was lost, or the server refuses writes; another server may have its name by now. A ring
+            # during that time is unknown, so this counts as a hint.
             self._let_go()
             await self._listen()
             return True

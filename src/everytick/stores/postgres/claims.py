@@ -49,12 +49,12 @@ CLAIM_COLUMNS = (
 
 
 def place_in_line(row: Row) -> tuple[object, ...]:
-    """Return what a claimed row is ordered by: priority, then age."""
+    """Return the order of a claimed row: priority, then age."""
     return -row["priority"], row["line_at"], row["id"]
 
 
 def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Claim:
-    """Return an occurrence as its owner needs it, from the columns of a claim; its record is made when asked for."""
+    """Return a claim from its columns. Its record is made at the first access."""
     (
         seq,
         id_,

@@ -18,7 +18,7 @@ class ServerDefinitions(Definitions):
         self._query = query
 
     async def read(self, db: Connection, wanted: Iterable[Key]) -> tuple[dict[Key, Compiled], dict[Key, str]]:
-        """Return the definitions asked for, and of those that cannot be read, why."""
+        """Return these definitions, and the reasons of the unreadable ones."""
         found: dict[Key, Compiled] = {}
         missing: list[Key] = []
         for key in wanted:

@@ -1,4 +1,4 @@
-"""due and look: what a plan may see of jobs whose time has come, held by one planner or only read."""
+"""due and look: snapshots of due jobs, locked for one planner or only read."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,10 +20,10 @@ from everytick.stores.sql.definitions import Compiled, Key
 from everytick.stores.sql.rows import adjustment, pause
 
 HELD_FOR = timedelta(seconds=5)
-"""A planner that falls silent while it holds jobs loses them after this time, and another one takes its turn."""
+"""A planner that is silent while it locks jobs loses them after this time, and another one plans them."""
 
 UNHELD = 20
-"""So many due jobs are not worth holding: to plan them twice costs less than the way to the server and back."""
+"""Up to this many due jobs are not locked: planning them twice costs less than another round trip."""
 
 _TRIED_AGAIN = timedelta(seconds=10)
 _IN_THE_WAY = timedelta(seconds=2)
@@ -41,7 +41,7 @@ _BEGINNING = datetime.min, ""  # noqa: DTZ901, without beginning, to the driver
 
 @dataclass(slots=True)
 class Secrets:
-    """What this store knows of a batch: the inner keys of its jobs, those of which facts wait, and what holds them."""
+    """The store's own data of a batch: inner keys of its jobs, those with waiting facts, the locking connection."""
 
     keys: dict[str, int] = field(default_factory=dict)
     told: set[int] = field(default_factory=set)
@@ -50,7 +50,7 @@ class Secrets:
 
 @value
 class OwnBatch(Batch):
-    """A batch that this store has read; `secrets.held` is the connection whose transaction holds its jobs."""
+    """A batch of this store. `secrets.held` is the connection whose transaction locks its jobs."""
 
     secrets: Secrets = field(default_factory=Secrets, compare=False, repr=False)
 
@@ -106,7 +106,7 @@ class DueJobs:
     async def _glanced(
         self, scope: NodeScope, limit: int, by: datetime | None, broken: dict[int, str]
     ) -> OwnBatch | None:
-        """Return what is due if it is little: the time until it is planned is what counts then. None for many."""
+        """Return a small batch in one round trip. None if many jobs are due."""
         if self._are_many or not self.unheld:
             return None
         async with self._door.connection() as db:
@@ -154,7 +154,7 @@ class DueJobs:
                 await self._door.give_back(db)
 
     async def looked_at(self, db: Connection, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
-        """Return what a plan would see of these jobs, by id, on this connection."""
+        """Return the snapshots of these jobs, by id, on this connection."""
         standing = await db.fetch(*self._sql.standing_by_id(job_ids=list(job_ids)))
         return {seen.job_id: seen for seen in await self._seen(db, standing, {}, None)}
 
@@ -162,7 +162,7 @@ class DueJobs:
         return max(int(self.held_for / timedelta(milliseconds=1)), 1)
 
     async def let_go(self, secrets: Secrets) -> None:
-        """End what the batch still holds; a connection that cannot even do that is thrown away."""
+        """End the transaction that locks the batch. A connection that cannot end it is dropped."""
         db, secrets.held = secrets.held, None
         if db is None:
             return
@@ -172,12 +172,12 @@ class DueJobs:
         except StoreUnavailable:
             self._door.drop(db)
         except BaseException:
-            # Canceled on the way: nobody knows whether it is still in its transaction.
+            # Canceled in between: the transaction may still be open.
             self._door.drop(db)
             raise
 
     async def _park(self, broken: dict[int, str], now: datetime) -> None:
-        """Leave what cannot be read here to others, and let people see why; nobody else is kept from it."""
+        """Leave out jobs that this node cannot read, and show people why. Other nodes may plan them."""
         if broken:
             self._left_out.update(dict.fromkeys(broken, now + _TRIED_AGAIN))
             async with self._door.transaction() as db:
@@ -185,9 +185,9 @@ class DueJobs:
                     await db.execute(*self._sql.park_job(job_key=job, reason=reason))
 
     def _look_again(self, now: datetime) -> None:
-        """Try those again whose time has come: an edit may have mended them, another session may be gone."""
+        """Try left-out jobs again whose time has come: an edit may have repaired them."""
         if self._left_out:
-            # One that lies further ahead is from before the server's clock was set back.
+            # A time further ahead was set before the server's clock was set back.
             self._left_out = {job: until for job, until in self._left_out.items() if now < until <= now + _TRIED_AGAIN}
 
     # ------------------------------------------------------------------------------------------------- the snapshots
@@ -201,7 +201,7 @@ class DueJobs:
         broken: dict[int, str],
         secrets: Secrets,
     ) -> OwnBatch:
-        """Return what a plan may see of each job.
+        """Return the snapshot of each job.
 
         Where each stands is read first: whatever changes before the rest is read has
         changed the revision or added a fact, so the commit finds out.
@@ -226,7 +226,7 @@ class DueJobs:
     async def _hold_due(
         self, db: Connection, scope: NodeScope, limit: int, by: datetime | None
     ) -> tuple[datetime, list[int], list[int]]:
-        """Hold jobs whose time has come, and those that facts make due; look further where others hold many.
+        """Lock due jobs, and those that facts make due. Read further if other planners have locked many.
 
         Returns the store's time, the jobs whose time has come, and those of which facts wait.
         """
@@ -284,7 +284,7 @@ class DueJobs:
         facts.pasts = await self._pasts(
             db, [row for row in standing if row["job_key"] not in broken], definitions, facts
         )
-        # Over since its job's standing was read: neither busy, nor the end that the standing tells of.
+        # It ended after its job's row was read: it is not busy, and not the last end in that row.
         if gone := [row["id"] for row in standing if row["is_active"] and row["job_key"] not in facts.active]:
             facts.ended.update((row["job_key"], row) for row in await db.fetch(*self._sql.standing_by_id(job_ids=gone)))
         return [_snapshot(row, definitions, facts) for row in standing if row["job_key"] not in broken]
@@ -292,7 +292,7 @@ class DueJobs:
     async def _pasts(
         self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], facts: "_Facts"
     ) -> dict[int, list[Past]]:
-        """Return the definitions that open backfills need and the editions no longer hold, by job."""
+        """Return the old definitions that open backfills need beside the editions, by job."""
         wanted = [
             (row["job_key"], asked, row["oldest_version"])
             for row in standing
@@ -321,7 +321,7 @@ class DueJobs:
 
 @dataclass(slots=True)
 class _Facts:
-    """What was read beside the standing of the jobs, by job."""
+    """The rows of other tables for these jobs, by job."""
 
     active: dict[int, list[Row]]
     pauses: dict[int, list[Row]]
@@ -398,7 +398,7 @@ def _ended(row: Row, scheduled_for: str, started_at: str, ended_at: str, id_: st
 
 
 def _line(active: Sequence[Row]) -> _Line:
-    """Return the busy and their count, the same of those that wait, and whether the end of all the busy is awaited."""
+    """Return the busy occurrences and their count, the same of the waiting, and whether all busy ones are awaited."""
     busy = [each for each in active if not each["waits"]]
     waiting = [each for each in active if each["waits"]]
     return (

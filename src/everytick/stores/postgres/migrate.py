@@ -19,7 +19,7 @@ create table if not exists everytick.migration (
 
 
 async def migrate(door: Door, known: Sequence[Migration] | None = None) -> None:
-    """Afterwards the schema is exactly what the migrations make; of nodes that start together one does it.
+    """Migrate the schema. Of several nodes that start together one does it.
 
     All of it is one transaction: a node that dies in it leaves nothing behind. And the door
     knows which tables it leads to.
@@ -38,7 +38,7 @@ async def migrate(door: Door, known: Sequence[Migration] | None = None) -> None:
 
 
 async def applied(door: Door) -> int:
-    """Return the number of the newest migration that was applied, or 0; nothing is made and nothing is changed."""
+    """Return the number of the newest migration that was applied, or 0. Nothing is created or changed."""
     schema = door.address.schema
     with door.answering():
         db = await door.connect()
@@ -63,7 +63,7 @@ async def _apply_missing(door: Door, db: Connection, wanted: Sequence[Migration]
 
 
 async def _applied(door: Door, db: Connection, wanted: Sequence[Migration]) -> list[int]:
-    """Return the numbers that were applied, after making sure that they are the ones we know."""
+    """Return the numbers of the applied migrations. Raise if one is unknown or has another text."""
     schema = door.address.schema
     if not await db.fetchval("select to_regclass($1) is not null", f'"{schema}".migration'):
         return []

@@ -48,7 +48,7 @@ class PlanCommits:
         self._due, self._writer = due, writer
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
-        """Write each plan whole, on the condition that its job's revision is still the snapshot's.
+        """Write each whole plan whose job still has the revision of the snapshot.
 
         Ends the batch: its jobs are free again. A hold that was lost meanwhile costs
         nothing but time, since the revision decides. A commit whose reply was lost is asked
@@ -62,7 +62,7 @@ class PlanCommits:
         claims: list[Claim] = []
 
         async def write(some: Sequence[Plan]) -> Sequence[CommitAnswer]:
-            # What is written alone stands in line: a claim is not worth a second look at the slots.
+            # Plans that are written one by one claim nothing: the occurrences wait for the next claim.
             done = await self._commit_together(batch, some, offer if some is plans else None)
             claims.extend(done.claims)
             return done.answers
@@ -95,7 +95,7 @@ class PlanCommits:
 
     @patiently
     async def check_writable(self) -> None:
-        """Return if every table is there and takes writes; nothing is changed."""
+        """Return if every table exists and takes writes. This changes nothing."""
         touches = "; ".join(f"delete from {table} where false" for table in tables_of(migrations()))
         async with self._door.connection() as db:
             await db.execute(in_schema(touches, self._door.address.schema))
@@ -116,7 +116,7 @@ class PlanCommits:
             except StoreUnavailable:
                 await self._due.let_go(secrets)
             except Exception:
-                # One of them is refused, and with it the whole transaction.
+                # One plan is refused, and so the whole transaction.
                 await self._due.let_go(secrets)
                 raise
         is_sent = False
@@ -133,14 +133,14 @@ class PlanCommits:
             return await self._commit_again(db, batch, plans)
 
     async def _commit_again(self, db: Connection, batch: Batch, plans: Sequence[Plan]) -> Committed:
-        """Commit what may be written already: the reply was lost. All of it was written, or nothing."""
+        """Commit again after a lost reply. Either all of it was written before, or nothing."""
         keys = await self._keys(db, batch, plans)
         jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
         answers = await self._known(db, batch.token, jobs, [Commit.STALE] * len(plans))
         return Committed(answers) if Commit.COMMITTED in answers else await self._commit_free(db, batch, plans, None)
 
     async def _tell_needs(self, batch: Batch, plans: Sequence[Plan]) -> None:
-        """Let nodes know the needs of what will wait in another queue than its job; before any lock is taken."""
+        """Add the needs of new occurrences with another queue than their job, before any lock is taken."""
         moved = [plan for plan in plans if any(each.overrides is not None for each in plan.creations)]
         if moved:
             jobs = {snapshot.job_id: snapshot.editions[-1].job for snapshot in batch.snapshots}
@@ -159,7 +159,7 @@ class PlanCommits:
         return answers
 
     async def _commit_free(self, db: Connection, batch: Batch, plans: Sequence[Plan], offer: Offer | None) -> Committed:
-        """Commit what nothing holds: a few by one statement, which may give the node what they make."""
+        """Commit plans of an unlocked batch: a few by one statement, which may also claim for the node."""
         if not isinstance(batch, OwnBatch) or not _are_few(batch, plans):
             async with db.transaction():
                 return Committed(await self._commit(db, batch, plans))
@@ -195,7 +195,7 @@ class PlanCommits:
         return await self._known(db, batch.token, jobs, answers)
 
     async def _known(self, db: Connection, token: int, jobs: Sequence[int], answers: list[Commit]) -> list[Commit]:
-        """Return the answers; a plan that was written before, when the reply was lost, is not stale.
+        """Return the answers. A plan that was written before a lost reply is not stale.
 
         A commit that was under way then has ended by now: ours has waited for its locks.
         """
@@ -219,7 +219,7 @@ class PlanCommits:
         plans: Sequence[Plan],
         offer: Offer | None = None,
     ) -> tuple[list[Commit], list[Row]]:
-        """Write the plans by one statement, as the time until they are known is what counts when they are few.
+        """Write a few plans by one statement, in one round trip.
 
         The rows are those that were given to the node which offers to take them.
         """
@@ -256,13 +256,13 @@ class PlanCommits:
     async def _hold_plans(
         self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan]
     ) -> dict[int, tuple[datetime, int]]:
-        """Lock the jobs that are as their plans saw them; return the time and how often each was woken."""
+        """Lock the jobs that still have the revision of their plans. Return the time and how often each was woken."""
         asked = [(job, plan.revision) for job, plan in zip(jobs, plans, strict=True)]
         query = self._sql.hold_plans(**lean_columns(_HELD, asked))
         return {row["job_key"]: (row["now"], row["woken"]) for row in await db.fetch(*query)}
 
     async def _keys(self, db: Connection, batch: Batch, plans: Sequence[Plan]) -> dict[str, int]:
-        """Return the inner keys of the jobs: a batch of ours knows them."""
+        """Return the inner keys of the jobs. A batch of this store has them."""
         if isinstance(batch, OwnBatch):
             return batch.secrets.keys
         query = self._sql.job_keys(job_ids=[plan.job_id for plan in plans])
@@ -270,7 +270,7 @@ class PlanCommits:
 
 
 def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:
-    """Tell whether one statement can write these: few, and none changes what exists already."""
+    """Tell whether one statement can write these: a few plans that change no existing occurrence."""
     return (
         len(plans) <= _FEW
         and len({plan.job_id for plan in plans}) == len(plans)
@@ -291,7 +291,7 @@ def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:
 
 
 def _is_wanted(offer: Offer, plan: Plan, made: tuple[object, ...]) -> bool:
-    """Tell whether the node could claim at once what is made here, in the columns of `_created`."""
+    """Tell whether the node could claim these new occurrences at once, from the columns of `_created`."""
     return made[4] == _PENDING and made[12] in offer.scope.met and plan.job_id not in offer.scope.unknown
 
 

@@ -16,7 +16,7 @@ _PART = re.compile(r"«(\w*)»")
 
 
 class Queries:
-    """Every query of queries.sql; a name that stands in one place only is an error at import."""
+    """Every query of queries.sql. A name without its query, or the reverse, is an error at import."""
 
     now: Statement
     ring: Statement

@@ -25,7 +25,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def text(given: str | None) -> str | None:
-    """Return the text as PostgreSQL can hold it: no zero byte, no half of a surrogate pair."""
+    """Return the text without zero bytes and lone surrogates, which PostgreSQL refuses."""
     if given is None or (given.isascii() and "\x00" not in given):
         return given
     return given.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
@@ -35,7 +35,7 @@ def text(given: str | None) -> str | None:
 
 
 def active(row: Row) -> Active:
-    """Return as much of an occurrence as a plan needs."""
+    """Return the part of an occurrence that a snapshot has."""
     return Active(
         f"occ_{row['id']}",
         row["line_at"],
@@ -48,7 +48,7 @@ def active(row: Row) -> Active:
 
 
 def run_state(row: Row) -> RunState:
-    """Return where a task of an occurrence stands."""
+    """Return the state of a task of an occurrence."""
     last, result = row["last_attempt_status"], row["result"]
     return RunState(
         status=RUN_STATUSES[row["status"]],
@@ -68,7 +68,7 @@ def run_state(row: Row) -> RunState:
 
 
 def write_timeout(timeout: timedelta | None) -> int | None:
-    """Return an execution_timeout as microseconds; None for none, and for one that is longer than anything."""
+    """Return an execution_timeout as microseconds. None for none, and for one beyond the range of dates."""
     limit = bounded(timeout)
     return None if limit is None else limit // _MICROSECOND
 
@@ -77,7 +77,7 @@ def write_timeout(timeout: timedelta | None) -> int | None:
 
 
 def request(row: Row) -> Request:
-    """Return something that was asked for."""
+    """Return one request."""
     return read_request(row, CAUSES[row["cause"]])
 
 

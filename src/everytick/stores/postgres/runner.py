@@ -37,7 +37,7 @@ class AsyncRunner:
         self._db, self._shared, self._due, self._writer = db, shared, due, writer
 
     async def run(self, make: Make[T]) -> T:
-        """Return what the verb returns; what it raises undoes nothing by itself."""
+        """Run the verb and return its result. An error of the verb does not roll back by itself."""
         verb, answer, error = make(), None, None
         while True:
             try:
@@ -87,7 +87,7 @@ class AsyncRunner:
 
 
 def _meaning(error: Exception) -> Exception:
-    """Return the error as a verb knows it; the driver's own is its cause."""
+    """Return the error in the shared types. The driver's own error is its cause."""
     known: Exception
     if isinstance(error, asyncpg.UniqueViolationError):
         known = KeyTaken()

@@ -96,7 +96,7 @@ class Execution:
         return claims
 
     async def _take_ready(self, db: Connection, scope: NodeScope, limit: int) -> list[Row]:
-        """Claim; where early ones have become ready, let them stand in line first."""
+        """Claim. If early occurrences have become ready, move them to the claimable ones first."""
         claim = partial(
             self._sql.claim,
             node=scope.node,
@@ -112,7 +112,7 @@ class Execution:
         return [] if found[0]["handle"] is None else list(found)
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
-        """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
+        """Write each step whose claim still has the fence and token of the occurrence."""
         return await each_alone(steps, self._commit_steps, "steps")
 
     @patiently
@@ -127,7 +127,7 @@ class Execution:
 
     @asynccontextmanager
     async def transaction(self, claim: Claim) -> AsyncIterator[ClaimTransaction]:
-        """Begin a transaction for a task of the claim; leaving it without a commit takes everything back."""
+        """Begin a transaction for a task of the claim. Leaving it without a commit rolls it back."""
         db = await self._door.borrow()
         begun = PostgresClaimTransaction(self._door, db, claim, self._write_steps)
         try:
@@ -137,7 +137,7 @@ class Execution:
             await begun.leave()
 
     async def _give_back(self, db: Connection, steps: Steps) -> list[Commit]:
-        """Commit these, and let what is given back stand where its job wants it.
+        """Commit these steps, and hold or end occurrences that were given back, as their job wants it.
 
         A pause, a disable and a removal hold what is unclaimed; their jobs are held meanwhile, so that none of these
         comes in between and misses it.
@@ -203,7 +203,7 @@ def _rounds(steps: Steps) -> Iterator[list[int]]:
 
 
 def _plain_entries(steps: Steps) -> list[tuple[object, ...]] | None:
-    """Return one row per step as `commit_plain` takes them; None where one of them says more than that."""
+    """Return one row per step as `commit_plain` takes them. None if one of the steps is not plain."""
     entries: list[tuple[object, ...]] = []
     for claim, step in steps:
         if not _is_plain(step):
@@ -245,7 +245,7 @@ def _is_first_success(written: Written) -> bool:
 
 
 def _entries(claim: Claim, step: Step) -> Iterator[tuple[object, ...]]:
-    """Give one row per task; the first carries what concerns the occurrence itself.
+    """Give one row per task. The first has the columns of the occurrence itself.
 
     A value that is the column's default is None: a column of nothing else need not be sent.
     """

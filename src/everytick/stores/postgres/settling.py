@@ -1,4 +1,4 @@
-"""The writing of plans: what each creates, moves, ends and answers, under the lock that its job is held by."""
+"""Writes plans: new, moved and ended occurrences and answered requests, while their jobs are locked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -65,7 +65,7 @@ SPAN = (
 
 @dataclass(slots=True)
 class Held:
-    """A plan whose job is locked and still is as the plan saw it."""
+    """A plan whose job is locked and still has the plan's revision."""
 
     job: int
     now: datetime
@@ -77,7 +77,7 @@ class Held:
 
 @dataclass(slots=True)
 class Moves:
-    """What plans change of occurrences that exist already, by their keys; stops and cancels by who asks for them."""
+    """The changes of existing occurrences by plans, by their keys; stops and cancels by reason."""
 
     stops: dict[str, list[tuple[int, datetime]]]
     releases: list[str]
@@ -87,7 +87,7 @@ class Moves:
 
     @classmethod
     def of(cls, held: Sequence[Held]) -> "Moves":
-        """Return what these plans change."""
+        """Return the changes of these plans."""
         stops: dict[str, list[tuple[int, datetime]]] = {}
         cancels: dict[str, list[str]] = {}
         for each in held:
@@ -128,7 +128,7 @@ class PlanWriter:
         await db.execute(*self._sql.create_occurrences(now=now, **created))
 
     async def end(self, db: Connection, ended: EndUnowned) -> None:
-        """End an occurrence that no node runs, and its runs; its job notes the end and is looked at again."""
+        """End an occurrence that no node runs, and its runs. Its job records the end and becomes due."""
         now = await db.fetchval(*self._sql.now())
         ending = occurrence_key(ended.occurrence_id), STATUS_CODE[ended.status], rows.text(ended.reason)
         if await self._shared.end_unowned(db, [ending], now):
@@ -162,7 +162,7 @@ class PlanWriter:
         await self._settle_facts(db, held)
 
     async def _keep(self, db: Connection, creation: Creation, moved: "Moves") -> None:
-        """Take the results over that a replay keeps of its original; where they are gone it must not run at all."""
+        """Copy the results that a replay keeps from its original. If they are deleted, cancel it."""
         made, original = occurrence_key(creation.id), occurrence_key(creation.replay_of or "")
         kept = await db.fetchval(*self._sql.keep_runs(id=made, original_id=original, tasks=list(creation.keeps)))
         if kept is not None and kept < len(creation.keeps):
@@ -210,12 +210,12 @@ class PlanWriter:
 
 
 def keeping(plan: Plan) -> list[Creation]:
-    """Return what is to keep results of an original, which only something asked for does."""
+    """Return the replays that keep results of their original."""
     return [each for each in plan.creations if each.keeps and each.status not in ENDED] if plan.answers else []
 
 
 def created_row(job: int, newest: Job, creation: Creation, awaited: bool) -> tuple[object, ...]:
-    """Return an occurrence as it is made."""
+    """Return the columns of a new occurrence."""
     own = newest.settings
     overrides = payload = None
     if creation.payload is not None or creation.overrides is not None:
@@ -259,7 +259,7 @@ def _spanned(job: int, span: Span) -> tuple[object, ...]:
 
 
 def settled_row(held: Held) -> tuple[object, ...]:
-    """Return where a job stands after its plan."""
+    """Return the columns of a job after its plan."""
     plan = held.plan
     # An ending, request or edit after the snapshot was read must not be slept through.
     wake_at = plan.wake_at if held.woken == plan.woken else held.now

@@ -1,4 +1,4 @@
-"""The store in PostgreSQL, whole: its hot verbs stand in planning and running, the others in `stores/sql`.
+"""The store in PostgreSQL: its hot verbs are in planning and running, the others in `stores/sql`.
 
 An end takes no lock on its job: a plan that holds jobs and changes occurrences would wait for
 a step that holds occurrences and changes jobs. It writes the job's tally, and appends a fact
@@ -83,7 +83,7 @@ class PostgresStore(ColdVerbs):
 
     @property
     def url(self) -> str:
-        """The server's address, without what is ours in it."""
+        """The server's address without everytick's own parameters."""
         return self._door.address.url
 
     @property
@@ -102,7 +102,7 @@ class PostgresStore(ColdVerbs):
         return StoreAddress("postgres", url=self.url, schema=self.schema, is_pooled=self._door.address.pooling)
 
     async def open(self) -> None:
-        """Make the tables ready, or refuse them with a reason; then connect."""
+        """Migrate the tables, or refuse them with a reason, then open the pool."""
         await migrate(self._door)
         await self._door.open()
         await self._door.set_clock()
@@ -119,7 +119,7 @@ class PostgresStore(ColdVerbs):
             await other._door.close()
 
     def _runner(self, db: Connection) -> AsyncRunner:
-        """Return what carries shared verbs out on this connection."""
+        """Return the runner of shared verbs on this connection."""
         return AsyncRunner(db, self._shared, self.jobs_due, self._writer)
 
     @patiently
@@ -141,7 +141,7 @@ class PostgresStore(ColdVerbs):
             return await self._runner(db).run(make)
 
     async def close(self) -> None:
-        """Give every connection back; closing twice is harmless."""
+        """Close every connection. A second call does nothing."""
         await self._bell.close()
         await self._door.close()
 
@@ -152,14 +152,14 @@ class PostgresStore(ColdVerbs):
         return now
 
     async def ahead(self, scope: NodeScope) -> Ahead:
-        """Return what is next in this scope, so that a node sleeps until then and not longer."""
+        """Return when the next job or occurrence of this scope comes, so that a node can sleep until then."""
         async with self._door.connection() as db:
             row = await db.fetchrow(*self._sql.ahead(needs=scope.met, seen=scope.seen))
         needs = tuple(sorted(row["needs"])) if row["needs"] else ()
         return Ahead(row["now"], row["wake_at"], row["ready_at"], needs)
 
     async def bell(self, seconds: float) -> bool:
-        """Wait for a hint that something changed, at most so many seconds; return whether one came."""
+        """Wait up to `seconds` for a hint that something changed. Return whether one came."""
         return await self._bell.wait(seconds)
 
     # ------------------------------------------------------------------------------------------------ the hot verbs
@@ -169,11 +169,11 @@ class PostgresStore(ColdVerbs):
         return self.jobs_due.due(scope, limit, by)
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
-        """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
+        """Write each whole plan whose job still has the revision of the snapshot."""
         return await self._plans.commit_plans(batch, plans, offer)
 
     async def check_writable(self) -> None:
-        """Return if every table is there and takes writes; nothing is changed."""
+        """Return if every table exists and takes writes. This changes nothing."""
         await self._plans.check_writable()
 
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
@@ -181,17 +181,17 @@ class PostgresStore(ColdVerbs):
         return await self._execution.claim(scope, limit)
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
-        """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
+        """Write each step whose claim still has the fence and token of the occurrence."""
         return await self._execution.commit_steps(steps)
 
     def transaction(self, claim: Claim) -> AbstractAsyncContextManager[ClaimTransaction]:
-        """Begin a transaction for a task of the claim; leaving it without a commit takes everything back."""
+        """Begin a transaction for a task of the claim. Leaving it without a commit rolls it back."""
         return self._execution.transaction(claim)
 
     # ------------------------------------------------------------------------------------------- requests and edits
 
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
-        """Write one fact about a job, or about an occurrence, and let its job be looked at.
+        """Write one fact about a job or an occurrence, and make its job due.
 
         `within` is an asyncpg connection to the same database, used on its own loop.
         """
@@ -205,7 +205,7 @@ class PostgresStore(ColdVerbs):
         return await self.requests.ask(subject, asked)
 
     async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
-        """Do every change in one transaction, or nothing; return what came of each."""
+        """Make every change in one transaction, or none. Return the result of each."""
         stored = await super().apply(changes, by)
         if any(each.changed for each in stored):
             # An edit may have mended a definition that this node could not read: it is tried again at once.
@@ -214,7 +214,7 @@ class PostgresStore(ColdVerbs):
 
     @patiently
     async def prune(self, limit: int = 1000) -> int:
-        """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
+        """Delete up to `limit` ended occurrences that the retention of their job no longer keeps. Return how many."""
         async with self._door.connection() as db:
             await db.execute(*self._sql.relabel_wakes())
             return int(await db.fetchval(*self._sql.prune(limit=limit)))

@@ -17,11 +17,11 @@ _AS_THE_SERVER_LIKES = (
     "begin; set local plan_cache_mode = auto; set local enable_seqscan = on; set local enable_bitmapscan = on; "
     "set local jit = on"
 )
-"""A task's own statements are its own: what our sessions set for ours is not for them."""
+"""A task's statements run with the server's defaults, not with the settings of our sessions."""
 
 
 class PostgresClaimTransaction:
-    """One transaction on a connection of its own; nothing of ours is locked before its commit."""
+    """A transaction on its own connection. It locks no row of everytick before its commit."""
 
     def __init__(self, door: Door, db: Connection, claim: Claim, write: Writer) -> None:
         self._door = door
@@ -42,13 +42,13 @@ class PostgresClaimTransaction:
             await db.execute(sql, *arguments)
 
     async def fetch(self, sql: str, *arguments: object) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of one question, which sees what the transaction wrote."""
+        """Return the rows of one query, which sees the rows that the transaction wrote."""
         db = self._in_use()
         with self._door.lending(db):
             return [tuple(row) for row in await db.fetch(sql, *arguments)]
 
     async def commit(self, step: Step) -> Commit:
-        """Write the step and commit all of it together; STALE says that nothing was written at all."""
+        """Write the step and commit it together with the task's rows. STALE: nothing was written."""
         db = self._in_use()
         await self._door.keep_time()
         with self._door.answering():
@@ -72,7 +72,7 @@ class PostgresClaimTransaction:
         self._open = True
 
     async def leave(self) -> None:
-        """Take back what was not committed and give the connection back as it was.
+        """Roll back and release the connection as it was.
 
         A connection that is lost took its transaction with it, so that is no failure.
         """
@@ -99,7 +99,7 @@ class PostgresClaimTransaction:
         return self._db
 
     async def _was_written(self, step: Step) -> bool:
-        """Tell what became of a commit whose reply was lost, once the server has made up its mind about it."""
+        """Return the result of a commit whose reply was lost, as soon as the server knows it."""
         async with self._door.connection() as db:
             mark = await db.fetchrow(*self._door.sql.wait_for_mark(handle=self._claim.handle))
         return is_repeat(mark, self._claim, step)

@@ -39,7 +39,7 @@ _MARKER = re.compile(r"\{([\w.]+)(?: (\w+)(?:: ([^}]+))?)?\}")
 
 
 class ColumnKind(Enum):
-    """What a parameter or column holds, as its name tells."""
+    """The type of a parameter or column, which follows from its name."""
 
     INSTANT = "instant"
     DURATION = "duration"
@@ -77,7 +77,7 @@ _CODES: Mapping[ColumnKind, tuple[Convert, Convert]] = {
 
 
 def kind_of(name: str) -> ColumnKind:
-    """Return what a parameter or column of this name holds."""
+    """Return the type of a parameter or column of this name."""
     if known := _NAMES.get(name):
         return known
     if name.endswith(_SUFFIXES):
@@ -108,12 +108,12 @@ class Dialect:
     writes_rows: Callable[[str, Mapping[str, Sequence[Any]]], Mapping[str, Any]]
 
     def writer(self, name: str) -> Convert | None:
-        """Return what turns a value of the domain into a parameter of this name, if anything has to."""
+        """Return the function that converts a value of the domain to a parameter of this name, if it needs one."""
         kind = kind_of(name)
         return _CODES[kind][0] if kind in _CODES else self.writes.get(kind)
 
     def reader(self, name: str) -> Convert | None:
-        """Return what turns a column of this name into a value of the domain, if anything has to."""
+        """Return the function that converts a column of this name to a value of the domain, if it needs one."""
         kind = kind_of(name)
         return _CODES[kind][1] if kind in _CODES else self.reads.get(kind)
 
@@ -182,7 +182,7 @@ class Statement:
         return f"Statement({self.name})"
 
     def __call__(self, **given: Any) -> Query:
-        """Return the statement with these arguments; each parameter must be named, and no other."""
+        """Return the statement with these arguments: every parameter by name, and no other."""
         if len(given) != len(self.names):
             self._refuse(given)
         written: dict[str, Any] = {}
@@ -200,7 +200,7 @@ class Statement:
         return Query(self, tuple(written[name] for name in self._places) if self._rows else tuple(written.values()))
 
     def read(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[Row]:
-        """Return what the driver answered, each row by column name and in values of the domain."""
+        """Return the driver's rows by column name and in values of the domain."""
         key = tuple(columns)
         readers = self._readers.get(key)
         if readers is None:
