@@ -47,7 +47,7 @@ class Asking(World):
     ticks = 0
 
     def _tick(self, lane: Lane, now: datetime) -> None:
-        made = plan(lane.snapshot(), now)
+        made = plan(lane.snapshot(now), now)
         [creation] = made.creations
         assert (creation.id, creation.scheduled_for) == (occurrence_id(lane.job.id, now), now)
         assert (creation.status, creation.why) == (OccurrenceStatus.PENDING, Why.ON_TIME)

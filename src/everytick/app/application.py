@@ -182,11 +182,21 @@ class Everytick(StoredJobs, Questions, Lifecycle):
 
             refuse_unwritable(job)
         self._definitions[job.id] = definition
+        self._say_late(definition)
         for sentence in surprises(job.settings):
             # The frames between here and the caller's line: this one, `define` or `job`, and the decorator.
             depth = 3 if function is None else 4
             warnings.warn(f"job '{shown(job.name)}': {sentence}", DefinitionWarning, stacklevel=depth)
         return definition
+
+    def _say_late(self, definition: Definition) -> None:
+        """Say what to do if the node runs already and does not know the job. In a notebook it is stored at once."""
+        is_own = definition.job.owner == f"code:{self.name}"
+        if self._node is not None and is_own and not definition.place.is_typed:
+            import logging
+
+            text = "job '%s' is defined after the start: the node does not run it before await tick.sync() stores it"
+            logging.getLogger("everytick.app").warning(text, shown(definition.job.name))
 
     def _refuse_second(self, job: Job, place: Place) -> None:
         """Return if no other definition has the name, or if this one is the same, written again in a notebook."""

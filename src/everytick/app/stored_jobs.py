@@ -21,6 +21,7 @@ from everytick.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
     from everytick.app.definition import Definition
     from everytick.domain.keywords import JobPolicies
@@ -152,7 +153,10 @@ class StoredJobs(ScheduleRequests):
             if not dry_run:
                 _say_left_alone(jobs, foreign, self.name)
                 self._learned()
-            return done(drafts, edits, stored)
+            changes = done(drafts, edits, stored)
+            if not dry_run:
+                _say_over(jobs, changes, await store.now())
+            return changes
 
     def _foreign(self, jobs: list[Job], known: Mapping[str, Job]) -> dict[str, Job]:
         """Return the stored jobs with these names that this application must not change."""
@@ -311,6 +315,21 @@ def _left_as_it_is(drafted: Drafted) -> Drafted:
     before = drafted.before
     change = drafted.change if before is None else replace(drafted.change, kind="unchanged", version=before.version)
     return replace(drafted, change=change, job=None)
+
+
+def _say_over(jobs: list[Job], changes: list[Change], now: datetime) -> None:
+    """Warn of each new or changed job whose schedule is over. A job that has run and is over is no mistake."""
+    import logging
+
+    log = logging.getLogger("everytick.app")
+    new = {change.name for change in changes if change.kind in ("added", "changed")}
+    for job in jobs:
+        if job.name in new and job.is_over(now):
+            log.warning(
+                "job '%s' will not run: its schedule (%s) is over; give it a later time, or ask for a run with trigger",
+                shown(job.name),
+                job.schedule.describe(),
+            )
 
 
 def _say_left_alone(jobs: list[Job], foreign: Mapping[str, Job], application: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -19,10 +20,10 @@ from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from everytick.app import Everytick
     from everytick.app.upcoming_runs import Revision
+    from everytick.domain.job import Job
     from everytick.sources.drafting import Change
     from everytick.sources.job_files import FileJob, JobFile
     from everytick.sources.syncing import Synced
@@ -79,8 +80,19 @@ def validate_verb(paths: Sequence[Path], form: str) -> int:
     if mistakes:
         say(f"{_count(mistakes, 'mistake')} in {_count(len(files), 'file')}", mark="red")
         return Exit.INVALID_FILE
+    _say_over([file_job.job for file in files for file_job in file.jobs])
     say(f"{_count(len(files), 'file')} with {_count(jobs, 'job')}: no mistakes")
     return Exit.DONE
+
+
+def _say_over(jobs: Iterable[Job]) -> None:
+    """Name the jobs whose schedule is over by this machine's clock."""
+    now = datetime.now(UTC)
+    for job in jobs:
+        if job.is_over(now):
+            say(
+                f"job '{shown(job.name)}' will not run: its schedule ({job.schedule.describe()}) is over", mark="yellow"
+            )
 
 
 def _runs(function: F) -> F:

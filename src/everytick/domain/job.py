@@ -15,9 +15,9 @@ from everytick.domain.names import checked_name, did_you_mean, kept_once
 from everytick.domain.needs import labels_of, needs_in
 from everytick.domain.notices import OWNER as NOTICES_OWNER
 from everytick.domain.notices import NoticeKind
-from everytick.domain.policies import Mode
+from everytick.domain.policies import FirstSight, Mode
 from everytick.domain.reading import names
-from everytick.domain.schedule import Schedule, bound, is_on_request
+from everytick.domain.schedule import Schedule, bound, is_on_request, waits_for_end
 from everytick.domain.values import value
 from everytick.domain.window import within
 from everytick.errors import DuplicateDefinition, InvalidName, InvalidPolicies, InvalidSchedule, shown
@@ -112,6 +112,17 @@ class Job:
             if task.name == name:
                 return task
         raise KeyError(name)
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether a job that is new now never runs by itself: its schedule names no instant after now."""
+        if is_on_request(self.schedule) or waits_for_end(self.schedule):
+            return False
+        if self.settings.on_create.begin is not FirstSight.NEXT:
+            return False
+        try:
+            return self.bound(None).next_after(now) is None
+        except Exception:  # noqa: BLE001, a schedule of a user's own may raise anything, and a plan says so
+            return False
 
     def bound(self, last_end: datetime | None) -> Schedule:
         """Return the schedule as this job has it: bound to its id, inside its start and end."""

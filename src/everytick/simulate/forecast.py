@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from everytick.domain.job import Job
-    from everytick.domain.snapshots import JobSnapshot
+    from everytick.domain.snapshots import JobSnapshot, Request
 
 HOURS_OF_WEEK = 7 * 24
+
+_LATER_READ = 10_000
+"""Most runs asked for at a time that are simulated: a plan looks through those of its job, so more would take long."""
 
 
 class ForecastStore(JobStore, HistoryStore, Protocol):
@@ -127,8 +130,15 @@ async def foresee(
     jobs = [record.job for record in await store.list()]
     lengths = await known_lengths(store, jobs, given or {})
     snapshots = await store.look([job.id for job in jobs])
+    later: dict[str, list[Request]] = {}
+    for job_id, request in await store.later(list(snapshots), _LATER_READ):
+        later.setdefault(job_id, []).append(request)
     record = SimulationRecord() if record is None else record
-    lanes = [_lane(snapshots[job.id], lengths[job.id].length, record) for job in jobs if job.id in snapshots]
+    lanes = [
+        _lane(snapshots[job.id], lengths[job.id].length, record, later.get(job.id, ()))
+        for job in jobs
+        if job.id in snapshots
+    ]
     world = World(lanes, start, record, slots=slots, outages=outages, tell=tell)
     with _without_collector():
         world.run(start + length)
@@ -147,11 +157,12 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _lane(snapshot: JobSnapshot, length: timedelta, record: SimulationRecord) -> Lane:
+def _lane(snapshot: JobSnapshot, length: timedelta, record: SimulationRecord, later: Sequence[Request]) -> Lane:
     job = snapshot.editions[-1].job
     timeouts = [job.settings.execution_timeout]
     if len(job.tasks) == 1:
         timeouts.append(job.tasks[0].settings.task_timeout)
-    lane = Lane(snapshot, length, min((timeout for timeout in timeouts if timeout is not None), default=None))
+    limit = min((timeout for timeout in timeouts if timeout is not None), default=None)
+    lane = Lane(snapshot, length, limit, later)
     record.know(lane)
     return lane

@@ -14,9 +14,11 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.simulate.record import JobTally
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime, timedelta
 
     from everytick.domain.decisions import Creation, Plan
+    from everytick.domain.snapshots import Request
 
 _S = OccurrenceStatus
 
@@ -74,7 +76,13 @@ class Lane:
         "tally", "upcoming", "waiting", "wake_at", "watermark",
     )  # fmt: skip
 
-    def __init__(self, snapshot: JobSnapshot, length: timedelta, limit: timedelta | None = None) -> None:
+    def __init__(
+        self,
+        snapshot: JobSnapshot,
+        length: timedelta,
+        limit: timedelta | None = None,
+        later: Iterable[Request] = (),
+    ) -> None:
         self.job = snapshot.editions[-1].job
         self.tally = JobTally(self.job.name, length)
         self.is_too_long = limit is not None and length > limit
@@ -83,7 +91,7 @@ class Lane:
         self.watermark, self.wake_at, self.retire_at = snapshot.watermark, snapshot.wake_at, snapshot.retire_at
         self.editions, self.pauses, self.reschedule = snapshot.editions, snapshot.pauses, snapshot.reschedule
         self.adjustments = {adjustment.at: adjustment for adjustment in snapshot.adjustments}
-        self.requests = {(request.cause, request.key): request for request in snapshot.requests}
+        self.requests = {(asked.cause, asked.key): asked for asked in (*snapshot.requests, *later)}
         self.narrowed_at = snapshot.narrowed_at
         self._ended: Ended | Run | None = snapshot.last_end
         self._succeeded: Ended | Run | None = snapshot.last_success
@@ -100,9 +108,11 @@ class Lane:
         run.is_running, run.late = active.status in (_S.RUNNING, _S.AWAITING_RETRY), active.late
         return run
 
-    def snapshot(self) -> JobSnapshot:
+    def snapshot(self, now: datetime) -> JobSnapshot:
         """Return the snapshot for a plan."""
         busy, waiting = self.busy, self.waiting
+        come = [request for request in self.requests.values() if request.has_come(now)]
+        to_come = (request.line_at for request in self.requests.values() if not request.has_come(now))
         return JobSnapshot(
             self.job.id,
             0,
@@ -114,8 +124,8 @@ class Lane:
             self.pauses,
             tuple(self.adjustments.values()) if self.adjustments else (),
             self.reschedule,
-            tuple(islice(self.requests.values(), PLAN_LIMIT)) if self.requests else (),
-            len(self.requests) > PLAN_LIMIT,
+            tuple(come[:PLAN_LIMIT]),
+            len(come) > PLAN_LIMIT,
             tuple(run.active(_S.RUNNING if run.is_running else _S.PENDING) for run in islice(busy, PLAN_LIMIT))
             if busy
             else (),
@@ -127,6 +137,7 @@ class Lane:
             True,
             _ended(self._succeeded_before),
             self.narrowed_at,
+            next_request_at=min(to_come, default=None),
         )
 
     def _shown(self) -> tuple[Active, ...]:

@@ -150,7 +150,7 @@ class World:
             heappush(self._moments, (lane.wake_at, _PLAN, next(self._number), lane))
 
     def _plan(self, lane: Lane, now: datetime) -> None:
-        snapshot = lane.snapshot()
+        snapshot = lane.snapshot(now)
         plain = plain_tick(snapshot, now)
         plan = plain or plan_in_full(snapshot, now, self._limit)
         before = list(lane.busy) if plan.cancels or plan.cancels_before is not None else []

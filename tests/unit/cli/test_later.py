@@ -1,6 +1,7 @@
 """Runs asked for later, on the command line (A9)."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,15 @@ def test_trigger_after_comes_first_in_next(cli: Cli, shop: Everytick) -> None:
     assert "asked for, by " in first
     assert first.rstrip().endswith(f"call back, {id_}")
     assert cli("cancel", id_.removeprefix("occ_")[:12], "--yes").code == 0
+
+
+def test_validate_says_that_a_job_will_not_run(plain: Cli, tmp_path: Path) -> None:
+    """A9: `once` in the past is accepted, since a file outlives its job."""
+    job = "  old: {schedule: 'once: 2020-01-01T00:00:00Z', tasks: [{name: a, command: [date]}]}"
+    (tmp_path / "a.yaml").write_text(f"version: 1\njobs:\n{job}\n")
+    done = plain("validate", str(tmp_path / "a.yaml"))
+    assert done.code == 0, done.err
+    assert "job 'old' will not run: its schedule (once, at 2020-01-01 00:00:00Z) is over" in done.err
 
 
 @pytest.mark.parametrize(

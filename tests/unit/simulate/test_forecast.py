@@ -161,3 +161,14 @@ async def test_virtual_time_is_told_now_and_then(store: MemoryStore) -> None:
     await foresee(store, 2 * DAY, slots=1, tell=told.append)
 
     assert told == [NOON + n * 6 * HOUR for n in range(9)]
+
+
+async def test_runs_asked_for_later_come_at_their_time(store: MemoryStore) -> None:
+    """A9: beside the schedule; one after the end of the forecast does not."""
+    stored = await put(store, hourly(rule="on request"))
+    for key, delay in (("a", HOUR), ("b", 2 * HOUR), ("c", 30 * HOUR)):
+        await store.request(stored.job_id, Trigger(key, at=NOON + delay))
+
+    tally = await one(store)
+
+    assert (tally.created, tally.runs) == (2, 2)
