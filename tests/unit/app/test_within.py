@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from everytick.stores.addresses import AnyStore
 from everytick.stores.postgres.store import PostgresStore
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import FAILED, everything, plan_once, run_one, statuses
+from tests.stores.clock import ManualClock
 
 pytestmark = pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
 
@@ -72,6 +74,23 @@ async def test_it_is_asked_for_when_the_callers_transaction_commits(
     assert (found.status, found.overrides.get("payload").read()) == ("pending", {"order": 1})
     assert found.reason is not None
     assert "by ada" in found.reason
+
+
+async def test_a_run_asked_for_later_belongs_to_the_callers_transaction_too(
+    tick: Everytick, store: AnyStore, own: Own, yearly: str, clock: ManualClock
+) -> None:
+    """A9: at its time if the transaction commits, and never if it is rolled back."""
+    for key, end in (("kept", "commit"), ("lost", "rollback")):
+        await own.execute("begin")
+        await tick.trigger(yearly, {"order": 1}, key=key, after="10m", within=own.connection)
+        await own.execute(end)
+    [asked, _] = await tick.upcoming(yearly, 2)
+    assert asked.at == clock.time + timedelta(minutes=10)
+    await plan_once(store)
+    assert await statuses(store) == []
+    clock.move(minutes=10)
+    await plan_once(store)
+    assert await statuses(store) == ["pending"]
 
 
 async def test_nothing_is_asked_for_if_it_is_rolled_back(

@@ -15,6 +15,7 @@ from everytick import (
     calendar,
     cron,
     every,
+    on_request,
     once,
     repeat,
     schedule,
@@ -294,3 +295,13 @@ def test_an_installed_package_may_bring_a_kind(monkeypatch: pytest.MonkeyPatch) 
     assert found == tides.Tide(NOW)
     with pytest.raises(InvalidSchedule, match="ebb cannot be read: AttributeError"):
         schedule("ebb: low")
+
+
+def test_on_request_names_nothing_and_is_its_own_text() -> None:
+    """A9: a job that runs only when it is asked for."""
+    found = schedule("on request")
+    assert (str(found), found.describe(), found) == ("on request", "only when it is asked for", on_request())
+    moment = datetime(2026, 11, 16, tzinfo=UTC)
+    assert (found.next_after(moment), found.last_at(moment)) == (None, None)
+    assert list(found.instants(moment, moment.replace(year=2030))) == []
+    assert str(schedule("(on request) | (every: 1h)")) == "(on request) | (every: 1h)"
