@@ -182,7 +182,7 @@ class Lives:
         """Begin the occurrence in a slot."""
         self._slots.take()
         occurrence.is_begun = True
-        if self._reporter.greets(occurrence.claim):
+        if self._reporter.hooks.on_start and self._reporter.greets(occurrence.claim):
             self._reporter.started(occurrence.claim, self._inbox, Greeted(occurrence))
         else:
             self.feed(occurrence, _CLAIMED, now)
@@ -206,8 +206,10 @@ class Lives:
         if step is None:
             return
         lets_go = step.end is not None or step.resume_at is not None or step.release
-        if lets_go or step.cancels or step.waits:
-            self._heed(occurrence, step, now)
+        if step.cancels or step.waits:
+            self._heed(occurrence, step)
+        if lets_go:
+            self._free(occurrence, now)
         if lets_go or step.rows:
             self._writer.put(occurrence, step)
         else:
@@ -216,8 +218,8 @@ class Lives:
         if step.waits:
             self._park(occurrence)
 
-    def _heed(self, occurrence: OwnedOccurrence, step: Step, now: datetime) -> None:
-        """Do what needs no commit: tell open attempts to stop, set alarms, free the slot."""
+    def _heed(self, occurrence: OwnedOccurrence, step: Step) -> None:
+        """Do what needs no commit: tell open attempts to stop, and set alarms."""
         for cancel in step.cancels:
             attempt = occurrence.open.get(occurrence.claim.header.rules.places[cancel.task])
             if attempt is not None and attempt.number == cancel.number:
@@ -226,10 +228,9 @@ class Lives:
                 occurrence.call_off(cancel.task, cancel.number)
         for wait in step.waits:
             self._remind(occurrence, wait.until, WaitOver(wait.task))
-        if step.end is not None or step.resume_at is not None or step.release:
-            self._free(occurrence, now)
 
     def _free(self, occurrence: OwnedOccurrence, now: datetime) -> None:
+        """Turn off the occurrence's alarms, and free its slot."""
         if occurrence.alarms is not None:
             for alarm in occurrence.alarms:
                 self._alarms.turn_off(alarm)
@@ -300,7 +301,9 @@ class Lives:
         """Go on from a step that was committed in a task's transaction, and from the events that waited for it."""
         if over.step is not None:
             over.occurrence.life = over.step.after
-            self._heed(over.occurrence, over.step, self._clock.now())
+            self._heed(over.occurrence, over.step)
+            if over.step.end is not None or over.step.resume_at is not None or over.step.release:
+                self._free(over.occurrence, self._clock.now())
             self._has_committed(over.occurrence, over.step, self._listeners.wanted)
         for event in over.deferred:
             self.feed(over.occurrence, event)
@@ -330,21 +333,18 @@ class Lives:
         is_told = self._listeners.wanted
         for occurrence, step, answer in written.answers:
             try:
-                self._step_written(occurrence, step, answer, is_told)
+                if occurrence.awaits_writes is not None:
+                    occurrence.has_written()
+                if answer is Commit.COMMITTED:
+                    self._has_committed(occurrence, step, is_told)
+                elif answer is None:
+                    self.give_up(occurrence)
+                else:
+                    self.lose(occurrence)
             except Exception:  # noqa: BLE001, a mistake of ours about one occurrence must keep no other from going on
                 text = "occurrence %s: internal error after a step was written; the reaper settles it as lost"
                 _log.exception(text, occurrence.claim.header.id)
                 self.give_up(occurrence)
-
-    def _step_written(self, occurrence: OwnedOccurrence, step: Step, answer: Commit | None, is_told: bool) -> None:
-        if occurrence.awaits_writes is not None:
-            occurrence.has_written()
-        if answer is Commit.COMMITTED:
-            self._has_committed(occurrence, step, is_told)
-        elif answer is None:
-            self.give_up(occurrence)
-        else:
-            self.lose(occurrence)
 
     def _has_committed(self, occurrence: OwnedOccurrence, step: Step, is_told: bool) -> None:
         """Go on from a committed step: start its tasks, tell of an end. A failure is always told."""

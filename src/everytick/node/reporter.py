@@ -57,7 +57,9 @@ class Reporter:
     ) -> None:
         self._store, self._jobs, self._past, self._scope = store, jobs, past, scope
         self._notifier = notifier
-        self._hooks, self._health, self._timeout = hooks, health, timeout
+        self._health, self._timeout = health, timeout
+        self.hooks = hooks
+        """The hooks that are called now."""
         self._threads = HookThreads()
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_CALLED_AT_ONCE)
@@ -84,22 +86,17 @@ class Reporter:
                 async with asyncio.timeout(_LOOK_EVERY):
                     await self._look.wait()
 
-    @property
-    def hooks(self) -> HookTable:
-        """The hooks that are called now."""
-        return self._hooks
-
     def learn(self, hooks: HookTable) -> None:
         """Call these hooks from now on."""
-        self._hooks = hooks
+        self.hooks = hooks
 
     def greets(self, claim: Claim) -> bool:
         """Whether this is the first claim of an occurrence whose job has an `on_start`."""
-        return claim.job.id in self._hooks.on_start and not any(run.attempts for run in claim.life.runs)
+        return claim.job.id in self.hooks.on_start and not any(run.attempts for run in claim.life.runs)
 
     def started(self, claim: Claim, inbox: Inbox, greeted: Greeted) -> None:
         """Call the job's `on_start`, and put the event once it has ended."""
-        hook = self._hooks.on_start.get(claim.job.id)
+        hook = self.hooks.on_start.get(claim.job.id)
         if hook is None:
             inbox.put(greeted)
         else:
@@ -121,10 +118,10 @@ class Reporter:
 
     async def deliver_left(self) -> bool:
         """Begin to deliver what an earlier node, the reaper or the planner left; say whether there may be more."""
-        if not self._hooks.on_complete and self._notifier is None:
+        if not self.hooks.on_complete and self._notifier is None:
             return False
         # A job may have been given its hook since.
-        self._strange = {job_id for job_id in self._strange if job_id not in self._hooks.on_complete}
+        self._strange = {job_id for job_id in self._strange if job_id not in self.hooks.on_complete}
         full = {job_id for job_id, count in self._of_job.items() if count >= _IN_HAND_OF_A_JOB}
         self._has_passed_over |= bool(full)
         known = set(self._in_hand)
@@ -144,7 +141,7 @@ class Reporter:
         rules = ended.header.rules
         if rules.notifies and self._notifier is None:
             return False
-        return ended.job_id in self._hooks.on_complete or (rules.notifies and not rules.has_hook)
+        return ended.job_id in self.hooks.on_complete or (rules.notifies and not rules.has_hook)
 
     async def close(self) -> None:
         """Return when the hooks under way have ended."""
@@ -212,7 +209,7 @@ class Reporter:
             _log.exception("no notice is sent of occurrence %s, and none will be: this is a fault", ended.id)
 
     async def _call_on_complete(self, ended: OccurrenceEnd) -> None:
-        hook = self._hooks.on_complete.get(ended.job_id)
+        hook = self.hooks.on_complete.get(ended.job_id)
         if hook is None:
             return
         why = await call_hook(hook, await self._report(ended), self._threads, self._timeout)
