@@ -91,7 +91,8 @@ def _disabled(snapshot: JobSnapshot, job: Job, now: datetime) -> Plan:
     line = Line(snapshot, job.settings, paused=False)
     stop_or_restart(snapshot, job, now, line)
     coming = [each.in_force_after for each in snapshot.editions if each.in_force_after and each.in_force_after > now]
-    wake_at = min(filter(None, [next_stop(job, now, line), *coming]), default=None)
+    stop = next_stop(snapshot, job, now) if line.busy_count else None
+    wake_at = min(filter(None, [stop, *coming]), default=None)
     held = _held(snapshot, now)
     watermark = held.segments[-1].through if held.segments else snapshot.watermark
     spans = tuple(spans_of(held, watermark))
@@ -332,21 +333,22 @@ class _Decided:
             return now
         if self.paused:
             ends = [pause.until for pause in snapshot.pauses if pause.until is not None and now < pause.until]
-            others = [next_stop(self.job, now, line), snapshot.next_request_at, *ends]
+            stop = next_stop(snapshot, self.job, now) if line.busy_count else None
+            others = [stop, snapshot.next_request_at, *ends]
             return min(filter(None, others), default=None)
         return self._next_instant(watermark)
 
     def _next_instant(self, watermark: datetime) -> datetime | None:
         """The first time after the watermark at which there is something to decide."""
-        snapshot, line, settings = self.snapshot, self.line, self.job.settings
+        snapshot, line = self.snapshot, self.line
         found = next_instant(snapshot, watermark, idle=not line.busy_count and not line.waiting_count)
-        others = [each.next_after(self.now) for each in (settings.stop_schedule, settings.restart_schedule) if each]
+        others = [next_stop(snapshot, self.job, self.now)]
         others += [each.to for each in snapshot.adjustments if each.to is not None and each.to > self.now]
         if snapshot.reschedule is not None and snapshot.reschedule.to > self.now:
             others.append(snapshot.reschedule.to)
         if snapshot.next_request_at is not None:
             others.append(snapshot.next_request_at)
-        return min(filter(None, [found, *others]), default=None) if others else found
+        return min(filter(None, [found, *others]), default=None)
 
     def _answers(self) -> list[RequestAnswer]:
         """Return the requests that are answered, and how far a backfill has come that goes on."""

@@ -3,6 +3,7 @@
 They act also while the job is paused or disabled: that holds starts, not stops. A restart then only stops.
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from everytick.deciding.admission import Line
@@ -15,11 +16,10 @@ from everytick.domain.upcoming import TICK, in_force, pause_at
 
 def stop_or_restart(snapshot: JobSnapshot, job: Job, now: datetime, line: Line) -> Newcomer | None:
     """Ask the busy to stop if a stop or restart instant is on time; return what a restart asks for."""
-    settings = job.settings
-    if settings.stop_schedule is None and settings.restart_schedule is None:
+    if len(snapshot.editions) == 1 and not _stops(job):
         return None
-    stop = _on_time(settings.stop_schedule, snapshot.watermark, now, settings.grace)
-    restart = _on_time(settings.restart_schedule, snapshot.watermark, now, settings.grace)
+    stop = _on_time(snapshot, _stop_schedule, now, job.settings.grace)
+    restart = _on_time(snapshot, _restart_schedule, now, job.settings.grace)
     # Where the watermark waits, the same instant is seen again: what came after it is not meant.
     if stop is not None:
         line.cancel_all("the stop schedule", before=stop)
@@ -32,18 +32,46 @@ def stop_or_restart(snapshot: JobSnapshot, job: Job, now: datetime, line: Line) 
     return newcomer if all(each.id != newcomer.id for each in known) else None
 
 
-def next_stop(job: Job, now: datetime, line: Line) -> datetime | None:
-    """Return when the busy are next asked to stop; None if none is busy or the job has no stop schedule."""
-    if not line.busy_count:
-        return None
-    schedules = (job.settings.stop_schedule, job.settings.restart_schedule)
-    return min(filter(None, (each.next_after(now) for each in schedules if each is not None)), default=None)
+def next_stop(snapshot: JobSnapshot, job: Job, now: datetime) -> datetime | None:
+    """Return when to look for a stop or restart again; None if no definition names one.
+
+    A definition that comes into force later is looked at when it does: what it names before
+    that moment is not meant.
+    """
+    moments = [schedule.next_after(now) for schedule in _stops(job)]
+    moments += [edition.in_force_after for edition in snapshot.editions[1:] if _stops(edition.job)]
+    return min((moment for moment in moments if moment is not None and moment > now), default=None)
 
 
-def _on_time(schedule: Schedule | None, after: datetime, now: datetime, grace: timedelta) -> datetime | None:
-    """The newest instant if it is still on time: stop and restart are never caught up."""
-    instant = schedule.last_at(now) if schedule is not None else None
-    return instant if instant is not None and after < instant and now < instant + grace else None
+def _stops(job: Job) -> list[Schedule]:
+    return [schedule for schedule in (_stop_schedule(job), _restart_schedule(job)) if schedule is not None]
+
+
+def _stop_schedule(job: Job) -> Schedule | None:
+    return job.settings.stop_schedule
+
+
+def _restart_schedule(job: Job) -> Schedule | None:
+    return job.settings.restart_schedule
+
+
+def _on_time(
+    snapshot: JobSnapshot, schedule_of: Callable[[Job], Schedule | None], now: datetime, grace: timedelta
+) -> datetime | None:
+    """The newest instant, of the definition in force at it, if it is still on time: none is ever caught up."""
+    until = now
+    for edition in reversed(snapshot.editions):
+        since = edition.in_force_after
+        if since is not None and since >= until:
+            continue
+        schedule = schedule_of(edition.job)
+        instant = schedule.last_at(until) if schedule is not None else None
+        if instant is not None and (since is None or since < instant):
+            return instant if snapshot.watermark < instant and now < instant + grace else None
+        if since is None:
+            return None
+        until = since
+    return None
 
 
 def _is_held(snapshot: JobSnapshot, instant: datetime) -> bool:

@@ -8,7 +8,8 @@ import pytest
 
 from everytick.deciding.plan import plan
 from everytick.domain import ids
-from everytick.domain.snapshots import Ended, JobSnapshot, PausedSpan
+from everytick.domain.job import Job
+from everytick.domain.snapshots import Edition, Ended, JobSnapshot, PausedSpan
 from tests.unit.deciding.planning import active, at, created, ended, instants, job, skipped, snapshot_of, trigger
 
 RUNS = active("runs", at("09:00"))
@@ -169,6 +170,35 @@ def test_a_restart_stops_what_runs_and_runs_anew() -> None:
     assert created(idle) == [(at("10:00"), "pending")]
     assert busy.creations[0].id == ids.restart_id(restarting.id, at("10:00"))
     assert str(busy.creations[0].cause) == "restart"
+
+
+def edited(before: Job, after: Job, moment: str) -> tuple[Edition, ...]:
+    """The second definition comes into force after that moment."""
+    return Edition(before), Edition(replace(after, version=2), at(moment))
+
+
+@pytest.mark.parametrize("kind", ["stop_schedule", "restart_schedule"])
+def test_the_planner_looks_when_a_definition_with_a_stop_comes_into_force(kind: str) -> None:
+    """The job may be busy for hours, and its own instants may come long after the first stop."""
+    plain, stopping = job("0 6 * * *"), job("0 6 * * *", **{kind: "0 12 * * *"})
+    editions = edited(plain, stopping, "11:00")
+
+    decided = plan(snapshot_of(plain, at("09:30"), active=(RUNS,), editions=editions), at("10:00"))
+    in_force = plan(snapshot_of(plain, at("10:00"), active=(RUNS,), editions=editions), at("11:00"))
+
+    assert (decided.wake_at, in_force.wake_at) == (at("11:00"), at("12:00"))
+
+
+def test_a_restart_counts_only_while_its_definition_is_in_force() -> None:
+    """A definition that comes into force on time for a restart before it does not restart; the old one's does."""
+    plain, restarting = job("0 6 * * *", grace="1h"), job("0 6 * * *", grace="1h", restart_schedule="0 10 * * *")
+    known = {"active": (RUNS,)}
+
+    begins = plan(snapshot_of(plain, at("09:30"), editions=edited(plain, restarting, "10:10"), **known), at("10:20"))
+    ends = plan(snapshot_of(plain, at("09:30"), editions=edited(restarting, plain, "10:10"), **known), at("10:20"))
+
+    assert (begins.cancels, begins.creations) == ((), ())
+    assert (ends.cancels, created(ends)) == (("runs",), [(at("10:00"), "queued")])
 
 
 def test_a_restart_seen_twice_neither_stops_nor_doubles_what_it_began() -> None:
