@@ -11,8 +11,8 @@ import click
 
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
+from everytick.cli.history import occurrence_data
 from everytick.cli.output import is_terminal, plain, safe, say
-from everytick.cli.reading import occurrence_data
 from everytick.cli.session import look, store_of_app
 from everytick.cli.state import Noun
 from everytick.cli.times import Times, before

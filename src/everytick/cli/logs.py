@@ -10,9 +10,9 @@ import click
 
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
+from everytick.cli.history import last_of_each
 from everytick.cli.ids import occurrence_or_job
 from everytick.cli.output import is_terminal, safe, say
-from everytick.cli.reading import last_of_each
 from everytick.cli.session import look, store_of_app
 from everytick.cli.state import Verb
 from everytick.errors import shown

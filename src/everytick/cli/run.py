@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.cli.exits import Refused
-from everytick.cli.reading import FAILED
+from everytick.cli.history import FAILED
 from everytick.cli.state import Verb, setting_option, state
 from everytick.errors import shown
 from everytick.exits import Exit

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from everytick.cli.agenda import change_words, clock_changes
+from everytick.cli.clock_changes import change_words, clock_changes
 from everytick.cli.exits import Refused
 from everytick.cli.options import reading
 from everytick.cli.output import is_terminal, say, show_json, show_pairs, show_table, write

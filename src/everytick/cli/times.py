@@ -87,3 +87,12 @@ def _local() -> str:
     except InvalidPolicies:
         # The time zone of this machine is unknown: every time is shown with its zone.
         return "UTC"
+
+
+def zone_of(name: str | None) -> str | None:
+    """Return the time zone of this name. The error suggests a similar name."""
+    if name is None:
+        return None
+    from everytick.app.lookups import zone_named
+
+    return zone_named(name).name

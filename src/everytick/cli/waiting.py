@@ -79,7 +79,7 @@ async def _obstacle(app: Everytick, whole: Whole | None, job: str | None, *, is_
 
     A node tells a moment later that it meets what a new job needs, so the first check does not ask for that.
     """
-    from everytick.cli.reading import told_by_nodes
+    from everytick.cli.node_reports import told_by_nodes
 
     if whole is not None and whole.occurrence.status == "running":
         return None

@@ -1,4 +1,4 @@
-"""Reading verbs: tab-separated in a pipe, JSON when asked, and nothing raw from the store."""
+"""`list`: tab-separated in a pipe, JSON when asked."""
 
 import asyncio
 import json
@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from everytick import Everytick
-from everytick.cli.reading import with_status
+from everytick.cli.jobs import with_status
 from everytick.domain.nodes import NodeFacts
 from everytick.stores.addresses import store_of
-from everytick.testing import drain
 from tests.unit.cli.conftest import Cli, park, ran
 
 
@@ -93,143 +92,6 @@ def test_list_of_nothing_says_so_beside_an_empty_answer(cli: Cli, shop: Everytic
 
     assert (done.code, done.out) == (0, "")
     assert "no job answers to that" in done.err
-
-
-def test_show_tells_schedule_tasks_and_who_set_each_policy(cli: Cli, shop: Everytick) -> None:
-    pairs = [(row[0], row[1]) for row in cli("show", "nightly").rows]
-
-    assert ("in words", "at 02:30, Europe/Berlin time") in pairs
-    assert ("description", "counts pages") in pairs
-    assert ("policies", "tags = ['night'] (set by the job)") in pairs
-    assert len([name for name, _ in pairs if name == "next runs"]) == 5
-    assert ("tasks", "second after first") in [(row[0], row[1]) for row in cli("show", "both").rows]
-
-
-def test_show_as_json_holds_all_of_it(cli: Cli, shop: Everytick) -> None:
-    shown = json.loads(cli("show", "both", "--json").out)
-
-    assert [task["name"] for task in shown["tasks"]] == ["first", "second"]
-    assert shown["tasks"][1]["after"] == ["first"]
-    assert shown["pause"] is None
-    assert len(shown["next_runs"]) == 5
-
-
-def test_a_job_that_is_not_there_is_answered_with_the_nearest_name(cli: Cli, shop: Everytick) -> None:
-    done = cli("show", "nihgtly")
-
-    assert done.code == 3
-    assert "there is no job 'nihgtly' (did you mean 'nightly'?)" in done.err
-
-
-def test_history_gives_newest_first_with_cause_and_reason(cli: Cli, shop: Everytick) -> None:
-    first, second = ran(shop, "nightly", "broken")
-
-    rows = cli("history").rows
-
-    assert {row[5] for row in rows} == {first, second}
-    [bad] = [row for row in rows if row[1] == "broken"]
-    assert bad[2:4] == ["failed", "trigger"]
-    assert bad[6].startswith("ValueError: no \\x1b[31mgood")
-
-
-def test_history_can_be_narrowed(cli: Cli, shop: Everytick) -> None:
-    ran(shop, "nightly", "broken", "nightly")
-
-    assert [row[1] for row in cli("history", "--failed").rows] == ["broken"]
-    assert len(cli("history", "nightly").rows) == 2
-    assert len(cli("history", "-n", "1").rows) == 1
-    assert len(cli("history", "--since", "1h").rows) == 3
-    assert cli("history", "--through", "2020-01-01").rows == []
-    assert cli("history", "--cause", "replay").rows == []
-    assert [row[1] for row in cli("history", "--status", "failed").rows] == ["broken"]
-
-
-def test_history_as_json_is_one_document(cli: Cli, shop: Everytick) -> None:
-    [id_] = ran(shop, "broken")
-
-    [found] = json.loads(cli("history", "broken", "--cause", "trigger", "--json").out)
-
-    assert (found["id"], found["status"], found["job"]) == (id_, "failed", "broken")
-
-
-def test_an_occurrence_is_shown_with_its_attempts_and_nothing_raw(cli: Cli, shop: Everytick) -> None:
-    [id_] = ran(shop, "broken")
-
-    plain, as_json = cli("show", id_), cli("show", id_, "--json")
-
-    assert plain.rows[-1][:3] == ["broken", "1", "failed"]
-    assert "no \\x1b[31mgood" in plain.rows[-1][6]
-    assert "\x1b" in json.loads(as_json.out)["attempts"][0]["error"]
-    assert "\x1b" not in plain.out + as_json.out
-
-
-def test_an_occurrence_that_is_not_there_is_not_found(cli: Cli, shop: Everytick) -> None:
-    done = cli("show", "occ_" + "0" * 32)
-
-    assert done.code == 3
-    assert "everytick history lists what there is" in done.err
-
-
-def test_mistaken_words_and_times_are_wrong_usage(cli: Cli, shop: Everytick) -> None:
-    for arguments in (
-        ["history", "--status", "faild"],
-        ["history", "--since", "yesterday"],
-        ["history", "--after", "soon"],
-        ["history", "--since", "1h", "--after", "2026-01-01"],
-        ["history", "-n", "0"],
-    ):
-        done = cli(*arguments)
-
-        assert done.code == 2, arguments
-        assert done.err.startswith("everytick: "), arguments
-
-
-def test_watching_needs_a_terminal(cli: Cli, shop: Everytick) -> None:
-    done = cli("list", "--watch")
-
-    assert (done.code, done.out) == (2, "")
-    assert "--watch needs a terminal" in done.err
-
-
-def test_nodes_says_that_there_was_none(cli: Cli, shop: Everytick) -> None:
-    done = cli("nodes")
-
-    assert (done.code, done.out) == (0, "")
-    assert "no node has ever run on this store" in done.err
-
-
-def test_nodes_tells_the_silent_from_the_living(cli: Cli, shop: Everytick, address: str) -> None:
-    async def beat() -> None:
-        store = store_of(address)
-        await store.open()
-        await store.beat("host-1", [])
-        await store.close()
-
-    asyncio.run(beat())
-
-    assert [row[:2] for row in cli("nodes").rows] == [["host-1", "alive"]]
-    assert json.loads(cli("nodes", "--json").out)[0]["holds"] == 0
-
-
-def test_nodes_shows_what_each_said_of_itself(cli: Cli, shop: Everytick, address: str) -> None:
-    facts = NodeFacts("1.0", "3.11.4", "2025b (system)", "h", 7, 50, ("a", "b"), datetime(2026, 1, 1, tzinfo=UTC))
-
-    async def register() -> None:
-        store = store_of(address)
-        await store.open()
-        await store.beat("host-1", [], facts)
-        await store.close()
-
-    asyncio.run(register())
-
-    assert [row[3:] for row in cli("nodes").rows] == [["0", "50", "a, b", "1.0", "3.11.4", "2025b (system)", "+0.0 s"]]
-    [told] = json.loads(cli("nodes", "--json").out)
-    assert (told["pid"], told["host"], told["queues"], told["started_at"]) == (
-        7,
-        "h",
-        ["a", "b"],
-        "2026-01-01T00:00:00+00:00",
-    )
 
 
 def test_a_broken_file_is_shown_with_the_jobs_that_go_on(cli: Cli, shop: Everytick, address: str) -> None:
@@ -323,20 +185,3 @@ def test_a_job_that_no_living_node_can_run_says_so_as_its_status(cli: Cli, shop:
     asyncio.run(register(two=replace(facts, met=("", nightly.needs))))
     assert {row[1] for row in cli("list").rows} == {"enabled"}
     assert not [row for row in cli("doctor").rows if row[0] == "targets"]
-
-
-def test_an_occurrence_is_shown_with_its_payload_and_its_result(cli: Cli, shop: Everytick) -> None:
-    """A8: as JSON in one line, and as data with --json."""
-    cli("trigger", "nightly", "--payload", '{"pages": 7}')
-    asyncio.run(drained(shop))
-    [row] = cli("history", "nightly").rows
-
-    rows = dict(each[:2] for each in cli("show", row[5]).rows)
-    assert (rows["payload"], rows["result"]) == ('{"pages": 7}', "7")
-    data = json.loads(cli("show", row[5], "--json").out)
-    assert (data["payload"], data["result"], data["results"]) == ({"pages": 7}, 7, {"nightly": 7})
-
-
-async def drained(app: Everytick) -> None:
-    await drain(app)
-    await app.close()

@@ -1,0 +1,202 @@
+"""`explain`: what a schedule means, and why an instant ran or did not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from everytick.cli.clock_changes import change_words, clock_changes
+from everytick.cli.exits import Refused
+from everytick.cli.ids import with_short_ids
+from everytick.cli.next import upcoming
+from everytick.cli.options import reading
+from everytick.cli.output import listed, say, show_json, show_pairs, show_table, write
+from everytick.cli.session import WAYS, look, store_of_app
+from everytick.cli.state import Verb, state
+from everytick.cli.times import Times, zone_of
+from everytick.errors import NotFound, shown
+from everytick.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from everytick import Explanation
+    from everytick.app import Everytick
+    from everytick.domain.schedule import Schedule
+
+_MOST = 10_000
+_LAST_DECISIONS = 5
+_CHANGES_WITHIN = timedelta(days=400)
+
+
+@click.command(
+    "explain",
+    cls=Verb,
+    help="Say what a schedule means, or why a job ran or did not.\n\n"
+    "EXPR is any schedule and needs no store. Of a job: the last decisions and the next run, or with --at one "
+    "instant.\n\n"
+    "Examples: everytick explain '30 2 * * 1-5' --tz Europe/Berlin; everytick explain nightly; "
+    "everytick explain nightly --at 2026-11-15T02:30",
+)
+@click.argument("expr_or_job")
+@click.option("--at", metavar="T", help="The instant of a job to explain.")
+@click.option("--tz", metavar="ZONE", help="The zone of a schedule that names none.")
+@click.option(
+    "-n", "count", default=_LAST_DECISIONS, show_default=True, type=click.IntRange(1, _MOST), help="How many instants."
+)
+@reading
+def explain_verb(expr_or_job: str, at: str | None, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
+    """Say what a schedule means, or why a job ran or did not."""
+    if at is None:
+        _explain_schedule_or_job(expr_or_job, tz, count, as_json, utc)
+        return
+    times = Times(utc, zone_of(tz))
+    instant = times.read(at)
+    explanation = look(lambda app: app.explain(expr_or_job, instant))
+    if as_json:
+        show_json(_explanation_data(explanation))
+        return
+    write(f"{explanation.verdict}: {explanation.job} at {times.shown(explanation.at)}: {_said(explanation, times)}")
+    facts = (
+        ("occurrence", None if explanation.occurrence is None else explanation.occurrence.id),
+        ("behind", explanation.behind),
+        ("moved to", explanation.moved_to),
+        ("instant before", explanation.previous),
+        ("instant after", explanation.next),
+    )
+    show_pairs([(name, value) for name, value in facts if value is not None] or [("at", explanation.at)], times)
+
+
+def _said(found: Explanation, times: Times) -> str:
+    """Return the sentence without job and instant, with its times in the zone and its ids as tables show them."""
+    return with_short_ids(times.in_text(found.text.partition(": ")[2]))
+
+
+def _explain_job(job: str, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
+    """The last decisions about a job, the oldest first, and the next run."""
+    times = Times(utc, zone_of(tz))
+
+    async def asked(app: Everytick) -> list[Explanation]:
+        decided = [occurrence.scheduled_for for occurrence in await app.history(job, limit=count)]
+        following = [*await _undecided(app, job), *(run.at for run in await upcoming(app, job, 1))]
+        return [await app.explain(job, at) for at in (*reversed(decided), *following)]
+
+    explanations = look(asked)
+    if as_json:
+        show_json([_explanation_data(decision) for decision in explanations])
+        return
+    rows = [(decision.at, decision.verdict, _said(decision, times)) for decision in explanations]
+    show_table([times.heading("at"), "what", "why"], rows, times)
+    if not rows:
+        say(f"nothing of '{shown(job)}' was decided yet, and nothing is to come")
+
+
+async def _undecided(app: Everytick, job: str) -> Sequence[datetime]:
+    """Return the first instant of the job that is due and not planned, None for a removed job."""
+    try:
+        record = await app.job(job)
+    except NotFound:
+        return []
+    now = await (await store_of_app(app)).now()
+    return await app.instants(job, record.watermark, now, limit=1) if record.watermark < now else []
+
+
+def _explanation_data(found: Explanation) -> dict[str, Any]:
+    return {
+        "job": found.job,
+        "at": found.at,
+        "verdict": found.verdict,
+        "text": found.text,
+        "occurrence": None if found.occurrence is None else found.occurrence.id,
+        "behind": found.behind,
+        "moved_to": found.moved_to,
+        "previous": found.previous,
+        "next": found.next,
+    }
+
+
+def _explain_schedule_or_job(text: str, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
+    """Explain the text as a schedule. If it is none and an application or a store is named, as the name of a job."""
+    from everytick.app.lookups import schedule_of
+    from everytick.errors import InvalidSchedule
+
+    try:
+        schedule = schedule_of(text)
+    except InvalidSchedule as error:
+        settings = state().settings
+        if all(settings[key].value is None for key in ("app", "store", "jobs")):
+            hint = "" if " " in text else f" (to ask about a job, name its store: {WAYS})"
+            raise Refused(f"{error}{hint}") from error
+        try:
+            _explain_job(text, tz, count, as_json, utc)
+        except Refused as refused:
+            # A text with spaces was meant as a schedule.
+            raise Refused(str(error)) if refused.code is Exit.NOT_FOUND and " " in text.strip() else refused from None
+        return
+    _explain_schedule(schedule, tz, count, as_json, utc)
+
+
+def _explain_schedule(read: Schedule, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
+    """Show a schedule in words, with the instants around now and its clock changes. No store is opened."""
+    from everytick.app.lookups import in_zone
+    from everytick.domain.schedule import waits_for_end
+
+    schedule = in_zone(read, zone_of(tz) or "UTC")
+    now = datetime.now(UTC)
+    own, note = _bound(schedule)
+    following = list(own.instants(now, now + timedelta(days=366 * 400), count)) if not waits_for_end(own) else []
+    former = _former(own, now, 2) if following or not waits_for_end(own) else []
+    changes = list(clock_changes(schedule, now, now + _CHANGES_WITHIN))
+    if as_json:
+        kinds = [
+            {"what": change.what, "wall": change.wall, "at": change.instant, "rule": change.rule} for change in changes
+        ]
+        show_json(
+            {
+                "schedule": str(schedule),
+                "words": schedule.describe(),
+                "previous": former,
+                "next": following,
+                "clock_changes": kinds,
+            }
+        )
+        return
+    zone = getattr(getattr(schedule, "tz", None), "name", None)
+    times = Times(utc, zone if zone is not None else "UTC")
+    write(schedule.describe())
+    rows: list[tuple[str, object]] = [
+        ("schedule", str(schedule)),
+        ("times in", times.zone),
+        *listed("previous", former),
+    ]
+    rows += listed("next", following) or [("next", note or ("never again" if former else "never"))]
+    rows += listed("clock", [change_words(change) for change in changes])
+    show_pairs(rows, times)
+    if note and following:
+        say(note)
+
+
+def _bound(schedule: Schedule) -> tuple[Schedule, str]:
+    """The schedule as a job would have it, and a word about that where the job matters."""
+    from everytick.domain.ids import job_id
+    from everytick.domain.schedule import bound, waits_for_end
+    from everytick.errors import UnboundSchedule
+
+    if waits_for_end(schedule):
+        return schedule, "it depends on when the last occurrence ends"
+    try:
+        schedule.next_after(datetime(2026, 1, 1, tzinfo=UTC))
+    except UnboundSchedule:
+        return bound(schedule, job_id("example"), None), "these are the instants of a job called 'example'"
+    return schedule, ""
+
+
+def _former(schedule: Schedule, now: datetime, count: int) -> list[datetime]:
+    found: list[datetime] = []
+    at = schedule.last_at(now)
+    while at is not None and len(found) < count:
+        found.insert(0, at)
+        at = schedule.last_at(at - timedelta(microseconds=1))
+    return found

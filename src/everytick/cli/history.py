@@ -1,0 +1,137 @@
+"""`history`: what ran, what did not, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from everytick.cli.completing import job_argument
+from everytick.cli.ids import short, with_short_ids
+from everytick.cli.options import reading, watchable
+from everytick.cli.output import say, show_json, show_table
+from everytick.cli.session import look, store_of_app
+from everytick.cli.state import Verb
+from everytick.cli.times import Times, before
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from everytick.app import Everytick
+    from everytick.domain.occurrence import Attempt, Occurrence
+
+_PAGE = 1000
+FAILED = ("failed", "failed_stale", "completed_with_errors")
+
+
+@click.command(
+    "history",
+    cls=Verb,
+    help="Show what ran, newest first; of one JOB also what did not run, and why.\n\n"
+    "Example: everytick history nightly --failed --since 7d",
+)
+@job_argument("job", required=False)
+@click.option("--failed", is_flag=True, help="Only what did not end well.")
+@click.option("--status", multiple=True, metavar="STATUS", help="Only this status, like missed; may be repeated.")
+@click.option("--cause", metavar="CAUSE", help="Only this cause: schedule, trigger, replay, backfill, create, restart.")
+@click.option("--since", metavar="TIME", help="Only runs from the last 24h, 7d, …")
+@click.option("--after", metavar="T", help="Only what was scheduled after this moment.")
+@click.option("--through", metavar="T", help="Only what was scheduled through this moment.")
+@click.option("-n", "count", default=50, show_default=True, type=click.IntRange(1), help="How many at most.")
+@reading
+@watchable
+def history_verb(
+    job: str | None,
+    failed: bool,
+    status: tuple[str, ...],
+    cause: str | None,
+    since: str | None,
+    after: str | None,
+    through: str | None,
+    count: int,
+    as_json: bool,
+    utc: bool,
+) -> None:
+    """Show what ran, newest first."""
+    times = Times(utc)
+    if since is not None and after is not None:
+        raise click.UsageError("--since and --after both say where to begin: give one")
+
+    async def asked(app: Everytick) -> tuple[list[Occurrence], dict[str, str]]:
+        start = None if after is None else times.read(after)
+        if since is not None:
+            start = before(await (await store_of_app(app)).now(), since)
+        end = None if through is None else times.read(through)
+        statuses = [*status, *(FAILED if failed else ())]
+        page = await app.history(
+            job, status=statuses or None, cause=cause, after=start, through=end, limit=min(count, _PAGE)
+        )
+        occurrences: list[Occurrence] = []
+        async for occurrence in page:
+            occurrences.append(occurrence)
+            if len(occurrences) == count:
+                break
+        return occurrences, await names_of(app, occurrences)
+
+    occurrences, names = look(asked)
+    if as_json:
+        show_json([occurrence_data(occurrence, names) for occurrence in occurrences])
+        return
+    headings = [times.heading("scheduled for"), "job", "status", "cause", "took", "id", "why"]
+    rows = [
+        (
+            occurrence.scheduled_for,
+            names[occurrence.job_id],
+            occurrence.status,
+            occurrence.cause,
+            took(occurrence),
+            short(occurrence.id),
+            _why(occurrence),
+        )
+        for occurrence in occurrences
+    ]
+    show_table(headings, rows, times)
+    if not rows:
+        say("no matching runs")
+
+
+async def names_of(app: Everytick, found: Iterable[Occurrence]) -> dict[str, str]:
+    """The names of the jobs, also of those that were removed since."""
+    wanted = {occurrence.job_id for occurrence in found}
+    records = await (await store_of_app(app)).get(wanted)
+    return {id_: records[id_].job.name if id_ in records else id_ for id_ in wanted}
+
+
+def took(found: Occurrence | Attempt) -> object:
+    return None if found.started_at is None or found.ended_at is None else found.ended_at - found.started_at
+
+
+def _why(found: Occurrence) -> str | None:
+    # The reason of what recovery kept says so itself.
+    late = "late" if found.late and not (found.reason or "").startswith("late") else None
+    return with_short_ids("; ".join(filter(None, (late, found.error, found.reason)))) or None
+
+
+def occurrence_data(found: Occurrence, names: dict[str, str]) -> dict[str, Any]:
+    """Return an occurrence as data."""
+    return {
+        "id": found.id,
+        "job": names[found.job_id],
+        "scheduled_for": found.scheduled_for,
+        "status": found.status,
+        "cause": found.cause,
+        "late": found.late,
+        "started_at": found.started_at,
+        "ended_at": found.ended_at,
+        "node": found.node,
+        "owner": found.owner,
+        "error": found.error,
+        "reason": found.reason,
+        "replay_of": found.replay_of,
+        "version": found.version,
+    }
+
+
+def last_of_each(tries: Iterable[tuple[str, Attempt]]) -> list[tuple[str, Attempt]]:
+    """Return the last attempt of each task."""
+    return list(dict(tries).items())

@@ -1,0 +1,82 @@
+"""`list`: the jobs of a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from everytick.cli.jobs import job_data, last_result, with_status, word
+from everytick.cli.node_reports import Broken, tell_broken, told_by_nodes
+from everytick.cli.options import reading, watchable
+from everytick.cli.output import is_terminal, say, show_json, show_table
+from everytick.cli.session import look
+from everytick.cli.state import Verb
+from everytick.cli.times import Times
+
+if TYPE_CHECKING:
+    from everytick.app import Everytick
+    from everytick.app.questions import JobStatus
+    from everytick.stores.base import JobRecord
+
+
+@click.command("list", cls=Verb, help="List the jobs in the store.\n\nExample: everytick list -k backup --failed")
+@click.option("-k", "contains", metavar="TEXT", help="Only jobs whose name contains this.")
+@click.option("--tag", metavar="TAG", help="Only jobs that carry this tag.")
+@click.option("--failed", is_flag=True, help="Only jobs whose last occurrence did not end well.")
+@click.option("--all", "all_", is_flag=True, help="Also the jobs that send notices, such as nightly.on_failure.")
+@reading
+@watchable
+def list_verb(contains: str | None, tag: str | None, failed: bool, all_: bool, as_json: bool, utc: bool) -> None:
+    """List the jobs in the store."""
+    from everytick.domain.notices import OWNER
+
+    async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int, Broken]:
+        records = await app.jobs()
+        broken = await told_by_nodes(app, records)
+        stored = {record.job.name for record in records}
+        missing = sum(definition.name not in stored for definition in app.definitions)
+        # A notice that cannot be sent is shown among what failed, asked for or not.
+        shown = records if all_ or failed else [record for record in records if record.job.owner != OWNER]
+        chosen = [record for record in shown if _is_chosen(record, contains, tag, failed)]
+        return await with_status(app, chosen), missing, broken
+
+    found, missing, broken = look(asked)
+    if missing:
+        say(f"{missing} of the application's jobs are not in the store yet: its first run brings them there")
+    tell_broken(broken)
+    if as_json:
+        show_json([job_data(*pair, broken) for pair in found])
+        return
+    times = Times(utc)
+    following = times.heading("next run")
+    headings = ["job", "status", "schedule", following, "last run", "last result", "broken file"]
+    if is_terminal():
+        # The schedule is the longest text: as the last column it may go below its row. Broken files are told above.
+        headings = ["job", "status", following, "last run", "last result", "schedule"]
+    rows = [
+        {
+            "job": record.job.name,
+            "status": word(record, status, broken.unknown.get(record.job.name)),
+            "schedule": record.job.schedule,
+            following: status.next_run,
+            "last run": status.last_run,
+            "last result": last_result(record),
+            "broken file": (broken.of_job.get(record.job.name) or "").partition("\n")[0],
+        }
+        for record, status in found
+    ]
+    show_table(headings, [[row[heading] for heading in headings] for row in rows], times)
+    if not broken.living and any(record.job.enabled for record, _ in found):
+        say("no node is running: everytick run starts one", mark="yellow")
+    if not rows:
+        say("no job answers to that" if contains or tag or failed else "the store holds no job")
+
+
+def _is_chosen(record: JobRecord, contains: str | None, tag: str | None, failed: bool) -> bool:
+    job = record.job
+    if contains is not None and contains.lower() not in job.name.lower():
+        return False
+    if tag is not None and tag not in job.settings.tags:
+        return False
+    return not failed or last_result(record) == "failed"

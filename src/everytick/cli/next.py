@@ -1,0 +1,168 @@
+"""`next`: what runs next."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from everytick.cli.clock_changes import change_words, clock_changes
+from everytick.cli.completing import job_argument
+from everytick.cli.exits import Refused
+from everytick.cli.ids import with_short_ids
+from everytick.cli.options import reading
+from everytick.cli.output import is_terminal, say, show_json, show_table
+from everytick.cli.session import application, look, store_of_app
+from everytick.cli.state import Verb
+from everytick.cli.times import Times, zone_of
+from everytick.errors import NotFound, StoreUnavailable, shown
+from everytick.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from everytick.app import Everytick
+    from everytick.app.questions import UpcomingRun
+    from everytick.domain.job import Job
+
+_MOST = 10_000
+_USUAL = 10
+
+
+@click.command(
+    "next",
+    cls=Verb,
+    help="Show the next run of each job, or the next runs of one JOB.\n\n"
+    "With -n or --until, the runs of all jobs in order. "
+    "Without a store, or while it does not answer, as the application's code and files say. "
+    "Example: everytick next nightly -n 5 --tz Europe/Berlin",
+)
+@job_argument("job", required=False)
+@click.option(
+    "-n", "count", type=click.IntRange(1, _MOST), help=f"How many runs at most; of one JOB {_USUAL} unless given."
+)
+@click.option("--until", metavar="T", help="Only through this moment.")
+@click.option("--tz", metavar="ZONE", help="Show times in this zone.")
+@reading
+def next_verb(job: str | None, count: int | None, until: str | None, tz: str | None, as_json: bool, utc: bool) -> None:
+    """Show what runs next."""
+    times = Times(utc, zone_of(tz))
+    end = None if until is None else times.read(until)
+    # One job that runs every few seconds must not hide all others.
+    is_one_each = job is None and count is None and until is None
+
+    agenda = _agenda(job, 1 if is_one_each else count or _USUAL)
+    found = sorted((run for run in agenda.runs if end is None or run[0].at <= end), key=lambda run: run[0].at)
+    found = found if is_one_each else found[: count or _USUAL]
+    rows = [
+        (run.at, run_job.name, note, None if run.is_asked_for else agenda.moved.get((run_job.id, run.at)), run.id)
+        for (run, run_job), note in zip(found, _notes(found, agenda.now), strict=True)
+    ]
+    if as_json:
+        names = ("at", "job", "clock_change", "moved_from", "asked_for")
+        show_json([dict(zip(names, row, strict=True)) for row in rows])
+        return
+    notes = [
+        "; ".join(filter(None, (note, f"moved from {times.shown(moved)}" if moved else None, _asked_words(run))))
+        for (_, _, note, moved, _), (run, _) in zip(rows, found, strict=True)
+    ]
+    table = [(row[0], row[1], note) for row, note in zip(rows, notes, strict=True)]
+    is_noted = any(notes) or not is_terminal()
+    show_table([times.heading("at"), "job", "note"][: 2 + is_noted], [row[: 2 + is_noted] for row in table], times)
+    if not rows:
+        say("nothing is to come")
+
+
+class Agenda(NamedTuple):
+    """Runs with their jobs, and the time it is. `moved` says from where runs were moved, by job id and time."""
+
+    runs: list[tuple[UpcomingRun, Job]]
+    now: datetime
+    moved: Mapping[tuple[str, datetime], datetime]
+
+
+def _agenda(job: str | None, count: int) -> Agenda:
+    """The next runs of each job: from the store, or from definitions if there is none."""
+
+    async def asked(app: Everytick) -> Agenda:
+        store = await store_of_app(app)
+        records = await app.jobs() if job is None else [await app.job(job)]
+        runs = [(run, record.job) for record in records for run in await upcoming(app, record.job.name, count)]
+        seen = await store.look([record.job.id for record in records])
+        moved = {
+            (id_, adjustment.to): adjustment.at
+            for id_, snapshot in seen.items()
+            for adjustment in snapshot.adjustments
+            if adjustment.to is not None and adjustment.vacates
+        }
+        return Agenda(runs, await store.now(), moved)
+
+    app = application(make=True)
+    if not app.definitions and app.jobs_folder is None:
+        return look(asked)
+    file = app._make_store().address.file
+    if file is not None and not file.exists():
+        say(f"there is no store {file} yet: this is what the definitions say")
+        return _defined(app, job, count)
+    try:
+        return look(asked)
+    except StoreUnavailable as error:
+        say(f"{error}; this is what the definitions say, whatever was paused or skipped")
+        return _defined(app, job, count)
+
+
+def _defined(app: Everytick, job: str | None, count: int) -> Agenda:
+    """The next runs of what code and files define, by this machine's clock."""
+    from everytick.app.questions import UpcomingRun
+    from everytick.app.upcoming_runs import coming
+    from everytick.domain.names import did_you_mean
+
+    now = datetime.now(UTC)
+    jobs = {job.name: job for job in _jobs_of(app)}
+    if job is not None and job not in jobs:
+        raise Refused(f"job not found: {shown(job)}{did_you_mean(job, jobs)}", Exit.NOT_FOUND)
+    chosen = jobs.values() if job is None else [jobs[job]]
+    runs = [(UpcomingRun(at), chosen_job) for chosen_job in chosen for at in coming(chosen_job, now, count)]
+    return Agenda(runs, now, {})
+
+
+def _jobs_of(app: Everytick) -> Iterator[Job]:
+    yield from (definition.job for definition in app.definitions)
+    if app.jobs_folder is not None:
+        from everytick.sources.files import read_all
+
+        for file in read_all([app.jobs_folder]):
+            for mistake in file.mistakes:
+                say(str(mistake), mark="red")
+            yield from (file_job.job for file_job in file.jobs if not file_job.suspended)
+
+
+async def upcoming(app: Everytick, name: str, count: int) -> list[UpcomingRun]:
+    """Return when the job runs next. A job that was removed since does not run."""
+    try:
+        return await app.upcoming(name, count)
+    except NotFound:
+        return []
+
+
+def _asked_words(run: UpcomingRun) -> str | None:
+    """Say of a run that was asked for, by whom and how it is canceled."""
+    if run.id is None:
+        return None
+    return with_short_ids(f"{', '.join(filter(None, ('asked for', run.detail)))}, {run.id}")
+
+
+def _notes(found: list[tuple[UpcomingRun, Job]], now: datetime) -> list[str | None]:
+    """Return the clock changes between each run and the run of its job before it."""
+    last: dict[str, datetime] = {}
+    notes: list[str | None] = []
+    for run, job in found:
+        if run.is_asked_for:
+            notes.append(None)
+            continue
+        at = run.at
+        changes = clock_changes(job.schedule, last.get(job.id, now), at)
+        notes.append("; ".join(map(change_words, changes)) or None)
+        last[job.id] = at
+    return notes

@@ -1,0 +1,190 @@
+"""`show`: one job, or one occurrence with its attempts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from everytick.cli.completing import job_argument
+from everytick.cli.history import last_of_each, names_of, occurrence_data, took
+from everytick.cli.ids import may_be_occurrence, occurrence_or_job
+from everytick.cli.jobs import job_data, last_result, word
+from everytick.cli.node_reports import Broken, told_by_nodes
+from everytick.cli.options import reading
+from everytick.cli.output import as_json_text, is_terminal, listed, show_json, show_pairs, show_table, show_text
+from everytick.cli.session import look, store_of_app
+from everytick.cli.state import Verb
+from everytick.cli.times import Times
+from everytick.domain.headlines import headline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from everytick.app import Everytick
+    from everytick.app.questions import JobStatus
+    from everytick.domain.occurrence import Attempt, Occurrence
+    from everytick.stores.base import JobRecord, Whole
+
+
+@click.command(
+    "show",
+    cls=Verb,
+    help="Show one job, or one occurrence with its attempts.\n\n"
+    "Of a job: schedule, tasks, policies, pause, next runs. "
+    "Of an occurrence, give its id or at least the first 8 characters of it.",
+)
+@job_argument("job_or_occurrence")
+@reading
+def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
+    """Show one job, or one occurrence with its attempts."""
+    times, job = Times(utc), job_or_occurrence
+    id_ = look(lambda app: occurrence_or_job(app, job)) if may_be_occurrence(job) else None
+    if id_ is not None:
+        _show_occurrence(id_, as_json, times)
+        return
+
+    async def asked(app: Everytick) -> tuple[JobRecord, JobStatus, list[datetime], Broken]:
+        record = await app.job(job)
+        broken = await told_by_nodes(app, [record])
+        return record, await app.status(job), await app.next_runs(job, 5), broken
+
+    record, status, following, broken = look(asked)
+    wrong, unknown = broken.of_job.get(record.job.name), broken.unknown.get(record.job.name)
+    if as_json:
+        show_json(job_data(record, status, broken) | _details(record, following))
+        return
+    pairs = _pairs(record, status, following, times, unknown)
+    show_pairs([*pairs, *listed("broken file", (wrong or "").splitlines())], times)
+
+
+def _details(record: JobRecord, following: list[datetime]) -> dict[str, Any]:
+    pause = record.pause
+    return {
+        "description": record.job.settings.description,
+        "next_runs": following,
+        "decided_through": record.watermark,
+        "pause": None
+        if pause is None
+        else {
+            "since": pause.since,
+            "until": pause.until,
+            "missed": pause.missed,
+            "reason": pause.reason,
+            "by": pause.by,
+        },
+        "tasks": [{"name": task.name, "after": task.after, "target": task.target} for task in record.job.tasks],
+        "policies": {name: {"value": value, "set_by": level} for name, value, level in _policies(record)},
+    }
+
+
+def _policies(record: JobRecord) -> list[tuple[str, object, str]]:
+    """Return the policies that were set, each with its origin. Others have built-in values."""
+    from everytick.domain.reading import as_data
+
+    effective = record.job.settings.effective()
+    return [
+        (key, as_data(setting.value), str(setting.origin))
+        for key, setting in effective.items()
+        if setting.origin != "default"
+    ]
+
+
+def _pairs(
+    record: JobRecord, status: JobStatus, following: list[datetime], times: Times, unknown: str | None
+) -> Iterable[tuple[str, object]]:
+    job, pause = record.job, record.pause
+    yield "job", job.name
+    yield "status", word(record, status, unknown)
+    if unknown is not None:
+        yield "no node can run it", unknown
+    if record.parked_reason is not None:
+        yield "not planned", record.parked_reason
+    yield "description", job.settings.description
+    yield "schedule", str(job.schedule)
+    yield "in words", job.schedule.describe()
+    yield "owner", f"{job.owner}, version {job.version}"
+    if pause is not None:
+        until = "somebody resumes it" if pause.until is None else times.shown(pause.until)
+        why = f": {pause.reason}" if pause.reason else ""
+        by = f" by {pause.by}" if pause.by else ""
+        yield "paused", f"since {times.shown(pause.since)} until {until}{by}{why}"
+    yield from listed("next runs", following)
+    yield "last run", status.last_run
+    yield "last result", last_result(record)
+    yield "runs", status.run_count
+    yield "last error", headline(status.last_error) if status.last_error and is_terminal() else status.last_error
+    yield from listed(
+        "tasks", (task.name + (f" after {', '.join(task.after)}" if task.after else "") for task in job.tasks)
+    )
+    yield from listed(
+        "policies",
+        (f"{name} = {value} (set by {_setter(level, job.owner)})" for name, value, level in _policies(record)),
+    )
+
+
+def _setter(level: str, owner: str) -> str:
+    """Say who set a policy: the defaults of a job that no application defines stand in its file."""
+    return "the defaults of its file" if level == "application" and not owner.startswith("code") else f"the {level}"
+
+
+def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
+    async def asked(app: Everytick) -> tuple[Whole, dict[str, str], Any]:
+        whole = await app.occurrence(id_)
+        return whole, await names_of(app, [whole.occurrence]), await _payload(app, whole.occurrence)
+
+    whole, names, payload = look(asked)
+    data = occurrence_data(whole.occurrence, names) | {"payload": payload}
+    tries = [(task, attempt) for task, attempt in whole.attempts]
+    if as_json:
+        results = {"result": whole.result, "results": whole.results}
+        show_json(data | results | {"attempts": [attempt_data(task, attempt) for task, attempt in tries]})
+        return
+    pairs = [(key.replace("_", " "), value) for key, value in data.items() if key != "payload"]
+    show_pairs([*pairs, ("payload", as_json_text(payload)), *_results(whole)], times)
+    if tries:
+        rows = [
+            (task, attempt.number, attempt.status, attempt.started_at, took(attempt), attempt.node, _error(attempt))
+            for task, attempt in tries
+        ]
+        show_table(["task", "attempt", "status", times.heading("started"), "took", "node", "error"], rows, times)
+    if is_terminal():
+        for task, attempt in last_of_each(tries):
+            if attempt.error is not None and "\n" in attempt.error:
+                click.echo()
+                show_text(f"{task}, attempt {attempt.number}:\n{attempt.error}")
+
+
+async def _payload(app: Everytick, found: Occurrence) -> Any:
+    """Return the payload it runs with; only its own if its definition cannot be read here."""
+    editions = await (await store_of_app(app)).editions(found.job_id, {found.version})
+    return found.payload_under(editions[0].job) if editions else found.payload
+
+
+def _results(whole: Whole) -> list[tuple[str, object]]:
+    """Return the results of the tasks, by task name if there are several."""
+    if len(whole.runs) == 1:
+        return [("result", as_json_text(whole.result))]
+    return [(f"result of {task}", as_json_text(result)) for task, result in whole.results.items()]
+
+
+def _error(attempt: Attempt) -> str | None:
+    """Return the error of an attempt: one line on a terminal, which shows the last error whole; all in a pipe."""
+    return headline(attempt.error) if attempt.error and is_terminal() else attempt.error
+
+
+def attempt_data(task: str, attempt: Attempt) -> dict[str, Any]:
+    """Return an attempt as data."""
+    progress, log = attempt.progress, attempt.log
+    return {
+        "task": task,
+        "attempt": attempt.number,
+        "status": attempt.status,
+        "started_at": attempt.started_at,
+        "ended_at": attempt.ended_at,
+        "node": attempt.node,
+        "error": attempt.error,
+        "progress": None if progress is None else [progress.done, progress.total, progress.text],
+        "log": None if log is None else {"node": log.node, "path": log.path},
+    }
