@@ -119,6 +119,27 @@ def test_a_value_can_be_copied_and_pickled(cls: Any) -> None:
     assert copy.deepcopy(one) == copy.copy(one) == pickle.loads(pickle.dumps(one)) == one
 
 
+def test_the_first_value_of_a_class_is_built_as_every_other(decorate: Any) -> None:
+    class Box:
+        name: str
+        parts: list[int] = field(default_factory=list)
+        size: int = 3
+        label: str = field(init=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "label", f"{self.name}/{self.size}")
+
+    cls = decorate(Box)
+    with pytest.raises(TypeError, match=r"Box.__init__\(\) missing 1 required positional argument: 'name'"):
+        cls()
+    first, second = cls("a"), cls("a")
+    assert first == second == cls(name="a", parts=[], size=3)
+    assert first.parts is not second.parts
+    assert (first.label, cls("b", size=4).label) == ("a/3", "b/4")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weight'"):
+        cls("a", weight=3)
+
+
 def test_only_a_frozen_value_refuses_a_change_at_run_time() -> None:
     plain: Any = Plain("a")
     frozen: Any = Frozen("a")
@@ -133,7 +154,10 @@ def test_only_a_frozen_value_refuses_a_change_at_run_time() -> None:
 
 def test_the_values_that_users_hold_are_frozen() -> None:
     public = [getattr(import_module(f"everytick.{home}"), name) for name, home in everytick._HOME_OF.items()]
-    values = {each for each in public if inspect.isclass(each) and is_dataclass(each)} | set(HELD_BY_USERS)
+    values: set[Any] = {each for each in public if inspect.isclass(each) and is_dataclass(each)} | set(HELD_BY_USERS)
 
-    assert [each.__name__ for each in values if not each.__dataclass_params__.frozen] == []  # type: ignore[union-attr]
+    for each in values:
+        unfilled = object.__new__(each)
+        with pytest.raises(FrozenInstanceError):
+            setattr(unfilled, fields(each)[0].name, None)
     assert len(values) > 15
