@@ -1,7 +1,6 @@
 """Facts: what this node says of itself, so that people can find nodes that disagree."""
 
 import os
-import platform
 import socket
 import sys
 from dataclasses import replace
@@ -71,7 +70,7 @@ def facts_of_this_node(settings: NodeSettings, application: str, started_at: dat
     return NodeFacts(
         # Not imported: the front door leads to every layer above this one.
         version=sys.modules["everytick"].__version__,
-        python=platform.python_version(),
+        python=".".join(map(str, sys.version_info[:3])),
         zone_data=f"{tables.version} ({tables.source})",
         host=socket.gethostname(),
         pid=os.getpid(),

@@ -7,7 +7,6 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from secrets import token_hex
 
 from everytick.domain.texts import RECOVERY_FAILED, STARTED, STOPPING
 from everytick.errors import RecoveryFailed, StoreBroken, StoreUnavailable
@@ -61,7 +60,7 @@ _UNKNOWN_SECONDS = 60.0
 
 def node_name() -> str:
     """Return a name no other start of any process has: a host's name may come back, a dead node must not."""
-    return f"{socket.gethostname()}-{os.getpid()}-{token_hex(4)}"
+    return f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}"
 
 
 class Node:

@@ -5,8 +5,9 @@ A query that is not declared, or a declaration without a query, is an error at i
 
 import re
 from hashlib import sha256
-from importlib.resources import files
-from typing import TypeVar, get_type_hints
+from importlib import import_module
+from pathlib import Path
+from typing import TypeVar
 
 from everytick.domain.codes import IN_SQL
 from everytick.domain.values import value
@@ -38,25 +39,40 @@ def tables_of(migrations: tuple[Migration, ...]) -> tuple[str, ...]:
     return tuple(name for migration in migrations for name in _TABLE.findall(migration.text))
 
 
+def folder_of(package: str) -> Path:
+    """Return the folder of a package. `importlib.resources` would load archives too, at every start of a program."""
+    return Path(str(import_module(package).__file__)).parent
+
+
+def read_text(package: str, file: str) -> str:
+    """Return the text of a file that stands beside a package's modules."""
+    return folder_of(package).joinpath(file).read_text("utf-8")
+
+
 def load_queries(kind: type[T], package: str, file: str = "queries.sql") -> T:
     """Return a `kind` whose annotated names are the queries of the package's file.
 
     Each query begins with a line `-- its_name --` and a comment that says what it guarantees.
     """
-    return bind_queries(kind, files(package).joinpath(file).read_text("utf-8"), f"{package}/{file}")
+    return bind_queries(kind, read_text(package, file), f"{package}/{file}")
 
 
 def bind_queries(kind: type[T], text: str, where: str) -> T:
     """Return a `kind` with the queries of this text; the names of both must be the same."""
+    bound = kind()
+    for name, query in declared_queries(kind, text, where).items():
+        setattr(bound, name, with_codes(query))
+    return bound
+
+
+def declared_queries(kind: type, text: str, where: str) -> dict[str, str]:
+    """Return the queries of this text by name, if `kind` declares the same names."""
     queries = split_queries(text, where)
-    declared = set(get_type_hints(kind))
+    declared = set(kind.__annotations__)
     missing, unused = sorted(declared - set(queries)), sorted(set(queries) - declared)
     if missing or unused:
         raise ImportError(f"{where}: missing queries {missing}, unused queries {unused}: {kind.__name__} declares them")
-    bound = kind()
-    for name, query in queries.items():
-        setattr(bound, name, with_codes(query))
-    return bound
+    return queries
 
 
 def with_codes(text: str) -> str:
@@ -82,7 +98,7 @@ def load_migrations(package: str, folder: str = "migrations") -> tuple[Migration
     """Return the migrations of the package in order; their numbers count from 1 without a gap."""
     migrations = [
         Migration(int(named["number"]), named["name"], path.read_text("utf-8"))
-        for path in files(package).joinpath(folder).iterdir()
+        for path in folder_of(package).joinpath(folder).iterdir()
         if (named := _MIGRATION.fullmatch(path.name))
     ]
     migrations.sort(key=lambda migration: migration.number)

@@ -2,7 +2,7 @@
 
 import re
 from importlib.resources import files
-from typing import Any, get_type_hints
+from typing import Any
 
 from everytick.domain.facts import Trigger
 from everytick.domain.outcome import Failed
@@ -16,13 +16,13 @@ from tests.stores.clock import ManualClock
 
 async def test_every_query_can_be_prepared(store: PostgresStore, db: Any) -> None:
     queries = queries_in(store.schema)
-    for name in get_type_hints(Queries):
+    for name in Queries.__annotations__:
         await db.prepare(getattr(queries, name).sql)
 
 
 async def test_every_shared_statement_can_be_prepared(store: PostgresStore, db: Any) -> None:
     queries = cold_queries_in(store.schema)
-    for name in get_type_hints(ColdQueries):
+    for name in ColdQueries.__annotations__:
         await db.prepare(getattr(queries, name).sql)
 
 

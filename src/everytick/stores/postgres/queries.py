@@ -2,20 +2,19 @@
 
 import re
 from functools import cache
-from importlib.resources import files
 
 from everytick.stores.postgres.claims import CLAIM_COLUMNS
 from everytick.stores.postgres.dialect import postgres_dialect
-from everytick.stores.queries import Migration, load_migrations, load_queries, split_queries
+from everytick.stores.queries import Migration, load_migrations, read_text, split_queries
 from everytick.stores.sql.queries import ColdQueries, cold_queries
-from everytick.stores.sql.statements import Statement, bind_statements
+from everytick.stores.sql.statements import Statement, Statements, bind_statements
 
 PACKAGE = "everytick.stores.postgres"
 _SCHEMA = re.compile(r"\beverytick\.")
 _PART = re.compile(r"«(\w*)»")
 
 
-class Queries:
+class Queries(Statements):
     """Every query of queries.sql. A name without its query, or the reverse, is an error at import."""
 
     now: Statement
@@ -81,13 +80,10 @@ class Queries:
     prune: Statement
 
 
-load_queries(Queries, PACKAGE)
-
-
 @cache
 def queries_in(schema: str) -> Queries:
     """Return the queries for the tables of this schema."""
-    text = _PART.sub(_part, files(PACKAGE).joinpath("queries.sql").read_text("utf-8"))
+    text = _PART.sub(_part, read_text(PACKAGE, "queries.sql"))
     return bind_statements(Queries, in_schema(text, schema), f"{PACKAGE}/queries.sql", postgres_dialect(schema))
 
 
@@ -99,7 +95,7 @@ def cold_queries_in(schema: str) -> ColdQueries:
 
 @cache
 def _parts() -> dict[str, str]:
-    parts = split_queries(files(PACKAGE).joinpath("parts.sql").read_text("utf-8"), f"{PACKAGE}/parts.sql")
+    parts = split_queries(read_text(PACKAGE, "parts.sql"), f"{PACKAGE}/parts.sql")
     return {**parts, "claim": ", ".join(f"o.{column}" for column in CLAIM_COLUMNS)}
 
 

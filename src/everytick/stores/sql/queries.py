@@ -1,11 +1,10 @@
 """The statements of the shared verbs by name: the same text for both stores, or one text in each store's `cold.sql`."""
 
-from importlib.resources import files
+from everytick.stores.queries import read_text
+from everytick.stores.sql.statements import Dialect, Statement, Statements, bind_statements
 
-from everytick.stores.sql.statements import Dialect, Statement, bind_statements
 
-
-class ColdQueries:
+class ColdQueries(Statements):
     """Every statement of the shared verbs. A name without its statement, or the reverse, is an error at import."""
 
     newest_version: Statement
@@ -124,6 +123,6 @@ class ColdQueries:
 
 def cold_queries(package: str, dialect: Dialect) -> ColdQueries:
     """Return the statements of the shared verbs as this dialect has them; `package` has those that differ."""
-    shared = files("everytick.stores.sql").joinpath("queries.sql").read_text("utf-8")
-    own = files(package).joinpath("cold.sql").read_text("utf-8")
+    shared = read_text("everytick.stores.sql", "queries.sql")
+    own = read_text(package, "cold.sql")
     return bind_statements(ColdQueries, f"{shared}\n{own}", f"{package}/cold.sql", dialect)

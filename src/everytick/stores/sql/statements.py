@@ -13,7 +13,7 @@ Markers in braces are resolved at load: codes (`{pending}`, see domain/codes.py)
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, NoReturn, TypeAlias, TypeVar, get_type_hints
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from everytick.domain.codes import (
     ATTEMPT_CODE,
@@ -27,9 +27,10 @@ from everytick.domain.codes import (
     STATUSES,
 )
 from everytick.domain.values import value
-from everytick.stores.queries import bind_queries
+from everytick.stores.queries import declared_queries
 
 T = TypeVar("T")
+S = TypeVar("S", bound="Statements")
 Convert: TypeAlias = Callable[[Any], Any]
 Row: TypeAlias = dict[str, Any]
 """One row by column name, in values of the domain."""
@@ -238,17 +239,29 @@ def _columns(rows: Iterable[Mapping[str, Any]], writers: Mapping[str, Convert | 
     return written
 
 
-def bind_statements(kind: type[T], text: str, where: str, dialect: Dialect) -> T:
+class Statements:
+    """Statements by name. Each is made ready when it is first asked for: a program uses few of them."""
+
+    def __init__(self, texts: Mapping[str, str], dialect: Dialect) -> None:
+        self._texts, self._dialect = texts, dialect
+
+    def __getattr__(self, name: str) -> Statement:
+        text = vars(self).get("_texts", {}).get(name)
+        if text is None:
+            raise AttributeError(f"there is no statement {name}")
+        statement = Statement(name, text, self._dialect)
+        setattr(self, name, statement)
+        return statement
+
+
+def bind_statements(kind: type[S], text: str, where: str, dialect: Dialect) -> S:
     """Return a `kind` whose annotated names are the statements of this text; the names of both must be the same."""
-    bound = bind_queries(kind, text, where)
-    for name, sql in vars(bound).copy().items():
-        setattr(bound, name, Statement(name, sql, dialect))
-    return bound
+    return kind(declared_queries(kind, text, where), dialect)
 
 
 def with_statements(bound: T, dialect: Dialect) -> T:
     """Return the queries, where those that are annotated so take their parameters and give their columns by name."""
-    for name, kind in get_type_hints(type(bound)).items():
+    for name, kind in type(bound).__annotations__.items():
         if kind is Statement:
             setattr(bound, name, Statement(name, getattr(bound, name), dialect))
     return bound

@@ -8,7 +8,7 @@ import pytest
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.stores.postgres.dialect import postgres_dialect
-from everytick.stores.sql.statements import ColumnKind, Statement, bind_statements, kind_of
+from everytick.stores.sql.statements import ColumnKind, Statement, Statements, bind_statements, kind_of
 from everytick.stores.sqlite.dialect import SQLITE
 from everytick.stores.sqlite.rows import id_bytes
 
@@ -159,10 +159,13 @@ def test_codes_are_named_in_the_text() -> None:
 
 
 def test_statements_are_bound_by_name() -> None:
-    class Queries:
+    class Queries(Statements):
         one: Statement
 
     bound = bind_statements(Queries, "-- one --\n-- Returns one.\nselect :a;\n", "here", SQLITE)
     assert bound.one(a=1).arguments == {"a": 1}
+    assert bound.one is bound.one
+    with pytest.raises(AttributeError, match="no statement two"):
+        bound.two  # noqa: B018
     with pytest.raises(ImportError, match="missing queries"):
         bind_statements(Queries, "-- two --\n-- Returns two.\nselect :a;\n", "here", SQLITE)
