@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from everytick.app.history import History
     from everytick.app.questions import JobStatus, UpcomingRun
     from everytick.app.requests import Backfill
+    from everytick.app.templates import TemplateDefinition
     from everytick.deciding.explain import Explanation, Verdict
     from everytick.domain.config import UNSET
     from everytick.domain.occurrence import Cause, EndedOccurrence, Occurrence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from everytick.domain.retry import Retry
     from everytick.domain.schedule import Schedule
     from everytick.domain.statuses import OccurrenceStatus
+    from everytick.domain.templates import Template
     from everytick.errors import (
         AlreadyRunning,
         Conflict,
@@ -85,6 +87,7 @@ _HOMES = {
         "UpcomingRun",
     ),
     "app.requests": ("Backfill",),
+    "app.templates": ("TemplateDefinition",),
     "deciding.explain": (
         "Explanation",
         "Verdict",
@@ -103,6 +106,7 @@ _HOMES = {
     "domain.retry": ("Retry",),
     "domain.schedule": ("Schedule",),
     "domain.statuses": ("OccurrenceStatus",),
+    "domain.templates": ("Template",),
     "errors": (
         "AlreadyRunning",
         "Conflict",
@@ -236,6 +240,8 @@ __all__ = [
     "StoreBroken",
     "StoreGone",
     "StoreUnavailable",
+    "Template",
+    "TemplateDefinition",
     "TooManyEditions",
     "TransactionsUnsupported",
     "TryAgain",

@@ -11,28 +11,33 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from everytick.app.definition import Definition, JobMaker, job_function, name_of
+from everytick.app.adding_tasks import name_of
+from everytick.app.definition import Definition, JobMaker, job_function, refuse_unfilled_tasks
 from everytick.app.lookups import common, in_zone, readable, schedule_of
 from everytick.app.places import Place, place_of_caller
 from everytick.app.questions import Questions
 from everytick.app.running import Lifecycle
 from everytick.app.stored_jobs import StoredJobs
-from everytick.domain.config import Level, overrides
+from everytick.domain.config import UNSET, Level, overrides
 from everytick.domain.contradictions import surprises
 from everytick.domain.job import Job, TaskDefinition, define_job
 from everytick.domain.names import checked_name, kept_once
+from everytick.domain.policies import description
+from everytick.domain.templates import template_names
 from everytick.domain.texts import JOB_ALREADY_REGISTERED
-from everytick.errors import DefinitionWarning, DuplicateDefinition, InvalidSetting, shown
+from everytick.errors import DefinitionWarning, DuplicateDefinition, InvalidPolicies, InvalidSetting, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import timedelta, tzinfo
     from pathlib import Path
 
+    from everytick.app.templates import TemplateDefinition, Templates
     from everytick.domain.config import Overrides
     from everytick.domain.keywords import JobPolicies
     from everytick.domain.policies import Retention
     from everytick.domain.schedule import Schedule
+    from everytick.domain.templates import Combined, FromTemplates, Template
     from everytick.stores.addresses import AnyStore
 
 DEFAULT_STORE = "sqlite:///everytick.db"
@@ -92,6 +97,7 @@ class Everytick(StoredJobs, Questions, Lifecycle):
         policies = common(timezone, _with_retention(defaults or {}, retention))
         self._defaults = overrides(Level.APPLICATION, policies, what="application defaults")
         self._definitions: dict[str, Definition] = {}
+        self._templates: Templates | None = None
         self.jobs_folder = None if jobs is None else _folder(jobs)
         self.jobs_owner = checked_name("owner", jobs_owner)
         from everytick.node.settings import node_settings
@@ -127,17 +133,60 @@ class Everytick(StoredJobs, Questions, Lifecycle):
         """Every job that this application defines, in the order of definition. `jobs()` asks for those in the store."""
         return tuple(self._definitions.values())
 
+    def template(
+        self, name: str, schedule: Schedule | str | None = None, **policies: Unpack[JobPolicies]
+    ) -> TemplateDefinition:
+        """Define a template and return its handle, to which tasks are added. `description` is the template's own.
+
+        A job that names it has its schedule, policies and tasks, unless it says these itself.
+        """
+        from everytick.app.templates import TemplateDefinition
+
+        called = checked_name("template", name)
+        looked_up = {key: readable(key, written) for key, written in policies.items()}
+        said = looked_up.pop("description", UNSET)
+        rule = None if schedule is None else schedule_of(schedule)
+        read = overrides(Level.TEMPLATE, looked_up, what=f"template '{shown(called)}'")
+        definition = TemplateDefinition(
+            called, "" if said is UNSET else description(said), rule, read, place_of_caller()
+        )
+        self._known_templates().add(definition)
+        return definition
+
+    @property
+    def templates(self) -> tuple[Template, ...]:
+        """Every template that the jobs of this application may name: the built-in ones and its own."""
+        return tuple(self._known_templates().known.values())
+
+    def _known_templates(self) -> Templates:
+        # Loaded with the first use: most applications have none.
+        from everytick.app.templates import Templates
+
+        if self._templates is None:
+            self._templates = Templates()
+        return self._templates
+
     def define(
-        self, name: str, schedule: Schedule | str, *, owner: str | None = None, **policies: Unpack[JobPolicies]
+        self,
+        name: str,
+        schedule: Schedule | str | None = None,
+        *,
+        template: str | Sequence[str] | None = None,
+        owner: str | None = None,
+        **policies: Unpack[JobPolicies],
     ) -> Definition:
-        """Define a job and return its handle, to which tasks and hooks are added."""
-        return self._add(name, schedule, owner, policies)
+        """Define a job and return its handle, to which tasks and hooks are added.
+
+        With `template`, one name or several, the job has what these templates say wherever it says nothing itself.
+        """
+        return self._add(name, schedule, owner, policies, template)
 
     def job(
         self,
-        schedule: Schedule | str,
+        schedule: Schedule | str | None = None,
         *,
         name: str | None = None,
+        template: str | Sequence[str] | None = None,
         owner: str | None = None,
         **policies: Unpack[JobPolicies],
     ) -> JobMaker:
@@ -148,11 +197,11 @@ class Everytick(StoredJobs, Questions, Lifecycle):
         as the store holds it.
         """
         # Read now, unless it may be a name: @tick.job without parentheses must raise here.
-        read = schedule if isinstance(schedule, str) else schedule_of(schedule)
+        read = schedule if isinstance(schedule, str) or (schedule is None and template) else schedule_of(schedule)
 
         def define(function: Callable[..., Any]) -> Any:
             called = name_of("job", function) if name is None else name
-            definition = self._add(called, read, owner, policies, function)
+            definition = self._add(called, read, owner, policies, template, function)
             if definition.place.is_typed:
                 self._run_typed(definition.job.id)
             return job_function(function, definition, self._trigger_called)
@@ -162,21 +211,32 @@ class Everytick(StoredJobs, Questions, Lifecycle):
     def _add(
         self,
         name: str,
-        schedule: Schedule | str,
+        schedule: Schedule | str | None,
         owner: str | None,
         policies: Mapping[str, object],
+        template: str | Sequence[str] | None,
         function: Callable[..., Any] | None = None,
     ) -> Definition:
-        rule = schedule_of(schedule)
+        inherited: Combined | None = None
+        functions: tuple[tuple[str, Callable[..., Any]], ...] = ()
+        if template is not None:
+            inherited, functions = self._known_templates().taken_over(name, template_names(template))
+        is_own = schedule is not None
+        rule = schedule_of(_schedule_of_templates(name, inherited) if inherited and not is_own else schedule)
         # Read once: the job is built again with every task, and an iterator in a policy is used up by then.
         looked_up = {key: readable(key, written) for key, written in policies.items()}
         read = overrides(Level.JOB, looked_up, checked_name("job", name))
         job_owner = f"code:{self.name}" if owner is None else owner
-        definition = Definition(_Blueprint(name, rule, read, self._defaults, job_owner, self.name), place_of_caller())
+        blueprint = _Blueprint(name, rule, read, self._defaults, job_owner, self.name)
+        if inherited is not None:
+            blueprint.inherit(inherited, is_own)
+        definition = Definition(blueprint, place_of_caller(), functions)
         job = definition.job
         self._refuse_second(job, definition.place)
         if function is not None:
             definition.task(name=job.name)(function)
+        elif functions:
+            refuse_unfilled_tasks(job, functions)
         if self._keeps_texts:
             from everytick.stores.definitions import refuse_unwritable
 
@@ -213,15 +273,26 @@ class Everytick(StoredJobs, Questions, Lifecycle):
 class _Blueprint:
     """Builds a job from its name, schedule and policies, again with each task that is added."""
 
-    __slots__ = ("_code", "_defaults", "_name", "_owner", "_policies", "_schedule")
+    __slots__ = ("_code", "_defaults", "_inherited", "_name", "_origin", "_owner", "_policies", "_schedule")
 
     def __init__(
         self, name: str, schedule: Schedule, policies: Overrides, defaults: Overrides, owner: str, code: str
     ) -> None:
         self._name, self._schedule, self._policies = name, schedule, policies
         self._defaults, self._owner, self._code = defaults, kept_once(owner), kept_once(code)
+        self._inherited: tuple[TaskDefinition, ...] = ()
+        self._origin: FromTemplates | None = None
+
+    def inherit(self, given: Combined, has_schedule: bool) -> None:
+        """Let the job have what its templates say and it does not say itself."""
+        self._inherited = given.tasks
+        self._origin = given.origin.without(*self._policies, *(["schedule"] if has_schedule else []))
 
     def __call__(self, tasks: tuple[TaskDefinition, ...], reports: bool) -> Job:
+        origin = self._origin
+        if origin is not None and tasks:
+            origin = origin.without("tasks")
+        tasks = tasks or self._inherited
         return define_job(
             self._name,
             self._schedule,
@@ -232,7 +303,17 @@ class _Blueprint:
             in_zone=in_zone,
             reports=reports,
             code=self._code,
+            templates=origin,
         )
+
+
+def _schedule_of_templates(job: str, inherited: Combined) -> Schedule:
+    """Return the schedule of a job that says none itself."""
+    if inherited.schedule is None:
+        named = ", ".join(f"'{shown(name)}'" for name in inherited.origin.names)
+        instead = ('schedule="0 9 * * *"', "a template with a schedule")
+        raise InvalidPolicies(job, f"neither the job nor its template {named} has a schedule", instead)
+    return inherited.schedule
 
 
 def _store_maker(given: object, module: Mapping[str, Any]) -> tuple[Callable[[], AnyStore], bool]:

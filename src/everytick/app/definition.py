@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from functools import wraps
 from inspect import iscoroutinefunction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from everytick.domain.job import Job, TaskDefinition, define_task, refuse_contradicting_task
+from everytick.app.adding_tasks import TaskAdding
+from everytick.domain.job import Job, TaskDefinition, refuse_contradicting_task
 from everytick.domain.schedule import is_on_request
-from everytick.errors import DuplicateDefinition, InvalidName, shown
+from everytick.errors import DuplicateDefinition, shown
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
+    from typing import Self
 
     from everytick.app.handle import Handle
     from everytick.app.places import Place
-    from everytick.domain.keywords import TaskPolicies
     from everytick.runners.context import Context
-    from everytick.runners.targets import EnvironmentValue
     from everytick.stores.base import JobRecord
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -90,13 +90,20 @@ class JobMaker:
 _NO_HOOKS: Mapping[str, Callable[..., Any]] = MappingProxyType({})
 
 
-class Definition:
+class Definition(TaskAdding):
     """The handle of one job: adds tasks and hooks to it."""
 
-    __slots__ = ("__weakref__", "_build", "_functions", "_hooks", "_job", "_tasks", "name", "place")
+    __slots__ = ("__weakref__", "_build", "_functions", "_hooks", "_inherited", "_job", "_tasks", "name", "place")
 
-    def __init__(self, build: Callable[[tuple[TaskDefinition, ...], bool], Job], place: Place) -> None:
+    def __init__(
+        self,
+        build: Callable[[tuple[TaskDefinition, ...], bool], Job],
+        place: Place,
+        inherited: tuple[tuple[str, Callable[..., Any]], ...] = (),
+    ) -> None:
         self._build, self.place = build, place
+        # The functions of its template, which are its own as long as it has no task.
+        self._inherited = inherited
         self._tasks: tuple[TaskDefinition, ...] = ()
         # A tuple, not a dict, to save memory: most of ten thousand jobs have one function and no hook.
         self._functions: tuple[tuple[str, Callable[..., Any]], ...] = ()
@@ -117,100 +124,12 @@ class Definition:
     @property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
         """The function of each task that has one, by the task's name."""
-        return MappingProxyType(dict(self._functions))
+        return MappingProxyType(dict(self._functions if self._tasks else self._inherited))
 
     @property
     def hooks(self) -> Mapping[str, Callable[..., Any]]:
         """The functions for the start and the end of an occurrence: `on_start`, `on_complete`."""
         return self._hooks
-
-    @overload
-    def task(self, function: F, /) -> F: ...
-
-    @overload
-    def task(
-        self, /, *, name: str | None = None, after: object = (), **policies: Unpack[TaskPolicies]
-    ) -> Callable[[F], F]: ...
-
-    def task(
-        self,
-        function: F | None = None,
-        /,
-        *,
-        name: str | None = None,
-        after: object = (),
-        **policies: Unpack[TaskPolicies],
-    ) -> F | Callable[[F], F]:
-        """Add the decorated function as a task, named as the function unless `name` says otherwise.
-
-        Tasks run in the order they were added; with `after`, once the tasks named there ended
-        well. The function stays what it is.
-        """
-
-        def decorate(function: F) -> F:
-            called = name_of("task", function) if name is None else name
-            self._add(
-                define_task(self.name, called, target=_target(function), after=after, policies=dict(policies)), function
-            )
-            return function
-
-        return decorate if function is None else decorate(function)
-
-    def command(
-        self,
-        name: str,
-        command: str | Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        after: object = (),
-        **policies: Unpack[TaskPolicies],
-    ) -> Definition:
-        """Add a program as a task, as a list of arguments or as text for `sh -c`, and return this handle.
-
-        `{{ … }}` is filled in inside a list only; shell text reads EVERYTICK_… from its
-        environment, so that nothing is ever pasted into it.
-        """
-        from everytick.runners.targets import command_target
-
-        target = command_target(command, env=env, cwd=cwd, job=self.name)
-        return self._add(define_task(self.name, name, target=target, after=after, policies=dict(policies)), None)
-
-    def http(
-        self,
-        name: str,
-        url: str,
-        *,
-        method: str = "GET",
-        headers: Mapping[str, str | EnvironmentValue] | None = None,
-        json: object = None,
-        expect: Iterable[int] = (),
-        timeout: str | timedelta | None = None,
-        after: object = (),
-        **policies: Unpack[TaskPolicies],
-    ) -> Definition:
-        """Add a request as a task and return this handle; without `expect` every 2xx is a success."""
-        from everytick.runners.targets import http_target
-
-        target = http_target(
-            url, method=method, headers=headers, json=json, expect=expect, timeout=timeout, job=self.name
-        )
-        return self._add(define_task(self.name, name, target=target, after=after, policies=dict(policies)), None)
-
-    def call(
-        self, path: str, *, name: str | None = None, after: object = (), **policies: Unpack[TaskPolicies]
-    ) -> Definition:
-        """Add a function by its address, `module:function`, as a task, and return this handle.
-
-        It is named as the function unless `name` says otherwise. A node imports it for each run if
-        its setting `allow_calls` names the module or a package of it, so that the job can be run
-        after a restart too, when no code defines it any more.
-        """
-        from everytick.runners.targets import call_target
-
-        target = call_target(path, job=self.name)
-        called = path.rpartition(":")[2].rpartition(".")[2] if name is None else name
-        return self._add(define_task(self.name, called, target=target, after=after, policies=dict(policies)), None)
 
     def on_start(self, function: F) -> F:
         """Call the function once per occurrence, before its first attempt; what it raises changes nothing."""
@@ -220,7 +139,7 @@ class Definition:
         """Call the function with the report of every occurrence that ended, at least once."""
         return self._hook("on_complete", function)
 
-    def _add(self, task: TaskDefinition, function: Callable[..., Any] | None) -> Definition:
+    def _add(self, task: TaskDefinition, function: Callable[..., Any] | None) -> Self:
         if any(defined.name == task.name for defined in self._tasks):
             text = f"job '{shown(self.name)}' has two tasks named '{shown(task.name)}': give one another name="
             if self.place.is_typed:
@@ -230,10 +149,7 @@ class Definition:
         alone = self._job if self._job is not None and not self._tasks else self._build((), False)
         refuse_contradicting_task(alone, tasks)
         if function is not None:
-            from everytick.runners.signature import refuse_unfilled
-
-            on_request = is_on_request(alone.schedule)
-            refuse_unfilled(self.name, task.name, function, alone.settings.payload, is_on_request=on_request)
+            refuse_unfilled_tasks(alone, [(task.name, function)])
             self._functions = (*self._functions, (task.name, function))
         self._tasks, self._job = tasks, None
         return self
@@ -243,6 +159,15 @@ class Definition:
             raise DuplicateDefinition(f"job '{shown(self.name)}' has two {kind} hooks: call both from one function")
         self._hooks, self._job = MappingProxyType({**self._hooks, kind: function}), None
         return function
+
+
+def refuse_unfilled_tasks(job: Job, functions: Iterable[tuple[str, Callable[..., Any]]]) -> None:
+    """Return if the payload of the job fills the parameters of the functions of these tasks."""
+    from everytick.runners.signature import refuse_unfilled
+
+    on_request = is_on_request(job.schedule)
+    for task, function in functions:
+        refuse_unfilled(job.name, task, function, job.settings.payload, is_on_request=on_request)
 
 
 def job_function(function: Callable[..., Any], definition: Definition, ask: Callable[..., Awaitable[Handle]]) -> Any:
@@ -296,19 +221,3 @@ def arguments(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping
             raise TypeError(f"what is passed as *{name} has no name, and a payload fills by name: pass it by keyword")
         by_name.update(passed if kind is Parameter.VAR_KEYWORD else {name: passed})
     return by_name
-
-
-def name_of(what: str, function: object) -> str:
-    """Return the function's own name. Raise InvalidName if it has none."""
-    if not callable(function):
-        raise InvalidName(what, function, "is not a function: decorate one, and give another name with name=")
-    name = getattr(function, "__name__", "<lambda>")
-    if name == "<lambda>":
-        raise InvalidName(what, name, "says nothing: give it one with name=")
-    return str(name)
-
-
-def _target(function: object) -> str:
-    """Return the address of the function: `module:qualified.name`."""
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}:{named.__qualname__}"

@@ -74,8 +74,8 @@ def _own() -> str:
 @click.option("--format", "form", type=click.Choice(["text", "github"]), default="text", help="github marks the lines.")
 def validate_verb(paths: Sequence[Path], form: str) -> int:
     """Check files of jobs."""
-    files = _read(paths, _OWNER)
-    mistakes = _told(files, form)
+    files = read_files(paths, _OWNER)
+    mistakes = told(files, form)
     jobs = sum(len(file.jobs) for file in files)
     if mistakes:
         say(f"{_count(mistakes, 'mistake')} in {_count(len(files), 'file')}", mark="red")
@@ -217,7 +217,8 @@ async def _apply(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune:
     return await apply_jobs(await store_of_app(app), jobs, owner=owner, prune=prune, by=who())
 
 
-def _read(paths: Sequence[Path], owner: str) -> list[JobFile]:
+def read_files(paths: Sequence[Path], owner: str) -> list[JobFile]:
+    """Return the content of these files and folders. Raise if there is none."""
     from everytick.sources.files import read_all
 
     for path in paths:
@@ -237,7 +238,7 @@ def _read(paths: Sequence[Path], owner: str) -> list[JobFile]:
 
 def _jobs(paths: Sequence[Path], owner: str) -> dict[str, FileJob]:
     """Return the jobs of the files. Raise if one has a mistake."""
-    files = _read(paths, owner)
+    files = read_files(paths, owner)
     if mistakes := [mistake for file in files for mistake in file.mistakes]:
         for mistake in mistakes:
             say(str(mistake), mark="red")
@@ -247,7 +248,7 @@ def _jobs(paths: Sequence[Path], owner: str) -> dict[str, FileJob]:
     return {job.job.name: job for file in files for job in file.jobs}
 
 
-def _told(files: Iterable[JobFile], form: str) -> int:
+def told(files: Iterable[JobFile], form: str) -> int:
     """Write every mistake and warning, and return how many mistakes there are."""
     mistakes = [mistake for file in files for mistake in (*file.mistakes, *file.warnings)]
     for mistake in mistakes:

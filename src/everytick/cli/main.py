@@ -53,6 +53,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "validate": ("cli.files", "Check files of jobs: every mistake at once."),
         "diff": ("cli.files", "Say which jobs are new, changed or gone in files."),
         "apply": ("cli.files", "Store what files say."),
+        "templates": ("cli.templates", "List the templates that jobs may name."),
         "schema": ("cli.files", "Write the JSON Schema of files of jobs."),
         "import": ("cli.importing", "Turn what another scheduler keeps into files of jobs."),
         "export": ("cli.export", "Write jobs as YAML, or history as JSON lines or CSV."),

@@ -17,6 +17,7 @@ from everytick.cli.session import look, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 from everytick.domain.headlines import headline
+from everytick.domain.templates import SCHEDULE, TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 
     from everytick.app import Everytick
     from everytick.app.questions import JobStatus
+    from everytick.domain.job import Job
     from everytick.domain.occurrence import Attempt, Occurrence
     from everytick.stores.base import JobRecord, Whole
+
+_WHOLE = (SCHEDULE, TASKS)
 
 
 @click.command(
@@ -74,9 +78,19 @@ def _details(record: JobRecord, following: list[datetime]) -> dict[str, Any]:
             "reason": pause.reason,
             "by": pause.by,
         },
+        "templates": _templates(record.job),
         "tasks": [{"name": task.name, "after": task.after, "target": task.target} for task in record.job.tasks],
         "policies": {name: {"value": value, "set_by": level} for name, value, level in _policies(record)},
     }
+
+
+def _templates(job: Job) -> dict[str, Any] | None:
+    """Return the templates of a job, and which of them each part in force comes from."""
+    given = job.templates
+    if given is None:
+        return None
+    in_force = {part: name for part, name in given.parts if part in _WHOLE or job.settings.origin(part) == "template"}
+    return {"names": given.names, "parts": in_force}
 
 
 def _policies(record: JobRecord) -> list[tuple[str, object, str]]:
@@ -102,7 +116,9 @@ def _pairs(
     if record.parked_reason is not None:
         yield "not planned", record.parked_reason
     yield "description", job.settings.description
-    yield "schedule", str(job.schedule)
+    if job.templates is not None:
+        yield "templates", ", ".join(job.templates.names)
+    yield "schedule", str(job.schedule) + _from_template(job, SCHEDULE)
     yield "in words", job.schedule.describe()
     yield "owner", f"{job.owner}, version {job.version}"
     if pause is not None:
@@ -116,17 +132,26 @@ def _pairs(
     yield "runs", status.run_count
     yield "last error", headline(status.last_error) if status.last_error and is_terminal() else status.last_error
     yield from listed(
-        "tasks", (task.name + (f" after {', '.join(task.after)}" if task.after else "") for task in job.tasks)
+        "tasks" + _from_template(job, TASKS),
+        (task.name + (f" after {', '.join(task.after)}" if task.after else "") for task in job.tasks),
     )
     yield from listed(
         "policies",
-        (f"{name} = {value} (set by {_setter(level, job.owner)})" for name, value, level in _policies(record)),
+        (f"{name} = {value} (set by {_setter(name, level, job)})" for name, value, level in _policies(record)),
     )
 
 
-def _setter(level: str, owner: str) -> str:
+def _from_template(job: Job, part: str) -> str:
+    source = None if job.templates is None else job.templates.source(part)
+    return "" if source is None else f" (from template '{source}')"
+
+
+def _setter(policy: str, level: str, job: Job) -> str:
     """Say who set a policy: the defaults of a job that no application defines stand in its file."""
-    return "the defaults of its file" if level == "application" and not owner.startswith("code") else f"the {level}"
+    if level == "template" and job.templates is not None:
+        return f"template '{job.templates.source(policy)}'"
+    is_file = level == "application" and not job.owner.startswith("code")
+    return "the defaults of its file" if is_file else f"the {level}"
 
 
 def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:

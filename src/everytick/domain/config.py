@@ -1,4 +1,4 @@
-"""The cascade: built-in defaults, then application, job, task, occurrence, each setting only what it overrides.
+"""The cascade: defaults, then application, template, job, task, occurrence, each setting only what it overrides.
 
 A level sets `Overrides`, a diff. The levels are merged once, when a definition is made, into
 `Settings`: every policy with its value and its origin. An occurrence names the version it
@@ -75,6 +75,7 @@ class Level(StrEnum):
 
     DEFAULT = "default"
     APPLICATION = "application"
+    TEMPLATE = "template"
     JOB = "job"
     TASK = "task"
     OCCURRENCE = "occurrence"
@@ -349,6 +350,8 @@ def nothing(level: Level) -> Overrides:
 
 def _policy(level: Level, key: object, job: str) -> Policy:
     policy = POLICIES.get(key) if isinstance(key, str) else None
+    # A template sets what a job may set.
+    level = Level.JOB if level is Level.TEMPLATE else level
     if policy is None or level not in policy.levels:
         raise _no_policy(level, key, job, is_known=policy is not None)
     return policy

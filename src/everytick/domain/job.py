@@ -18,6 +18,7 @@ from everytick.domain.notices import NoticeKind
 from everytick.domain.policies import FirstSight, Mode
 from everytick.domain.reading import names
 from everytick.domain.schedule import Schedule, bound, is_on_request, waits_for_end
+from everytick.domain.templates import FromTemplates
 from everytick.domain.values import value
 from everytick.domain.window import within
 from everytick.errors import DuplicateDefinition, InvalidName, InvalidPolicies, InvalidSchedule, shown
@@ -54,7 +55,8 @@ class Task:
 class Job:
     """A named definition: schedule, tasks, policies.
 
-    `settings` are the defaults overridden by `application`, then by `overrides`. The version
+    `settings` are the defaults overridden by `application`, then by `templates` if it names some, then by
+    `overrides`. The version
     counts edits; the store sets the times, which are None before. `reports` is true if a hook of
     its application is called with the report of every occurrence. `code` names the application
     whose functions its tasks call, and `labels` what a node must have to run them.
@@ -74,6 +76,7 @@ class Job:
     reports: bool = False
     code: str = ""
     labels: str = ""
+    templates: FromTemplates | None = None
 
     @property
     def needs(self) -> str:
@@ -163,6 +166,7 @@ def define_job(
     in_zone: InZone = lambda schedule, zone: schedule,
     reports: bool = False,
     code: str = "",
+    templates: FromTemplates | None = None,
 ) -> Job:
     """Return the definition, whole and checked: settings merged, zone settled, tasks in order.
 
@@ -177,7 +181,7 @@ def define_job(
     if not is_schedule(schedule):
         raise InvalidSchedule(schedule, "schedule", f"of job '{shown(checked)}' must be a schedule like every(\"10s\")")
     set_here = overrides(Level.JOB, policies or {}, checked)
-    settings = Settings().overridden_by(application).overridden_by(set_here)
+    settings = _merged(application, templates, set_here)
     refuse_contradictions(checked, settings)
     _refuse_mistaken_tasks(checked, written)
     settings = _with_order(checked, _with_zone(settings, in_zone), written)
@@ -195,6 +199,7 @@ def define_job(
         reports=reports,
         code=kept_once(code),
         labels=kept_once(labels_of(code, ((task.target, task.settings.runner) for task in whole))),
+        templates=templates,
     )
     _refuse_mistaken_notices(job)
     if job.owner != NOTICES_OWNER:
@@ -222,9 +227,10 @@ def restored_job(
     updated_at: datetime | None = None,
     reports: bool = False,
     code: str = "",
+    templates: FromTemplates | None = None,
 ) -> Job:
     """Return a definition from its stored parts. It is not checked again: `define_job` did so before it was stored."""
-    settings = _with_zone(Settings().overridden_by(application).overridden_by(overrides), in_zone)
+    settings = _with_zone(_merged(application, templates, overrides), in_zone)
     written = tuple(tasks)
     if any(task.after for task in written):
         settings = replace(settings, mode=Mode.GRAPH)
@@ -248,7 +254,14 @@ def restored_job(
         reports=reports,
         code=kept_once(code),
         labels=kept_once(labels_of(code, ((task.target, task.settings.runner) for task in whole))),
+        templates=templates,
     )
+
+
+def _merged(application: Overrides, templates: FromTemplates | None, own: Overrides) -> Settings:
+    """Return the settings that follow from what each level sets."""
+    shared = Settings().overridden_by(application)
+    return (shared if templates is None else shared.overridden_by(templates.overrides)).overridden_by(own)
 
 
 def same_definition(one: Job, other: Job) -> bool:
@@ -261,7 +274,8 @@ def same_definition(one: Job, other: Job) -> bool:
 
 def _content(job: Job) -> tuple[object, ...]:
     tasks = tuple((task.name, task.target, task.after, task.overrides) for task in job.tasks)
-    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks, job.reports, job.code
+    said = job.overrides, job.application, job.templates
+    return job.name, job.schedule, job.owner, said, tasks, job.reports, job.code
 
 
 def dated(job: Job, created_at: datetime, updated_at: datetime) -> Job:

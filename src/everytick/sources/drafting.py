@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from everytick.domain.changes import Put, Remove, Tell
+from everytick.domain.config import Level, nothing
 from everytick.domain.facts import Pause, Resume
 from everytick.domain.job import Job, TaskDefinition, define_job, same_definition
 from everytick.domain.values import value
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from everytick.domain.changes import Edit
+    from everytick.domain.config import Overrides
     from everytick.domain.schedule import Schedule
     from everytick.errors import VersionConflict
     from everytick.stores.base import Stored
@@ -113,13 +115,31 @@ async def unreadable_job(store: JobStore, conflict: VersionConflict) -> frozense
 def differences(before: Job, after: Job) -> tuple[str, ...]:
     """Return the names of the parts that differ: the schedule, tasks, single policies."""
     found = [] if before.schedule == after.schedule else ["schedule"]
-    for old, new in ((before.application, after.application), (before.overrides, after.overrides)):
+    if _template_names(before) != _template_names(after):
+        found.append("template")
+    levels = (
+        (before.application, after.application),
+        (_template_policies(before), _template_policies(after)),
+        (before.overrides, after.overrides),
+    )
+    for old, new in levels:
         found += [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
     if _tasks(before) != _tasks(after):
         found.append("tasks")
     if (before.owner, before.code, before.reports) != (after.owner, after.code, after.reports):
         found.append("owner")
+    if not found and before.templates != after.templates:
+        # Only who says it has changed: the job itself now, or its template.
+        found.append("template")
     return tuple(dict.fromkeys(found))
+
+
+def _template_names(job: Job) -> tuple[str, ...]:
+    return () if job.templates is None else job.templates.names
+
+
+def _template_policies(job: Job) -> Overrides:
+    return nothing(Level.TEMPLATE) if job.templates is None else job.templates.overrides
 
 
 def _tasks(job: Job) -> list[TaskDefinition]:
@@ -127,7 +147,7 @@ def _tasks(job: Job) -> list[TaskDefinition]:
 
 
 def _as_enabled(job: Job, before: Job) -> Job:
-    is_silent = "enabled" not in job.overrides and "enabled" not in job.application
+    is_silent = job.settings.origin("enabled") is Level.DEFAULT
     if not is_silent or before.owner != job.owner or "enabled" not in before.overrides:
         return job
     return edited(job, None, {"enabled": before.enabled})
@@ -139,6 +159,7 @@ def edited(job: Job, schedule: Schedule | None, policies: Mapping[str, object]) 
         instead = ("schedule= along with timezone=",)
         raise InvalidPolicies(job.name, "the stored schedule has its zone already and would keep it", instead)
     kept = {key: given for key, given in job.overrides.items if key not in policies}
+    templates = job.templates if job.templates is None or schedule is None else job.templates.without("schedule")
     # The store sets the id: after a rename it is not the one that follows from the name.
     return define_job(
         job.name,
@@ -150,6 +171,7 @@ def edited(job: Job, schedule: Schedule | None, policies: Mapping[str, object]) 
         in_zone=lambda schedule, name: in_zone(schedule, zone(name)),
         reports=job.reports,
         code=job.code,
+        templates=templates,
     )
 
 

@@ -78,7 +78,8 @@ class _Unwritable(Exception):
 
 def _parts(job: Job, as_calls: bool, merge: bool) -> dict[str, object]:
     """Return the job as values for a file."""
-    policies = {**(job.application.as_data() if merge else {}), **job.overrides.as_data()}
+    inherited = {} if job.templates is None else job.templates.overrides.as_data()
+    policies = {**(job.application.as_data() if merge else {}), **inherited, **job.overrides.as_data()}
     # The policy is an option of the schedule already, and a file with both is refused.
     own = job.schedule.schedule if isinstance(job.schedule, Spread) and job.settings.spread else job.schedule
     return {"schedule": str(own), **policies, **_work(job, as_calls)}

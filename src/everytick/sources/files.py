@@ -65,7 +65,7 @@ def job_files(paths: Iterable[Path]) -> Iterator[Path]:
 def read_file(path: Path, *, owner: str = FILE) -> JobFile:
     """Return the jobs of a file, or its mistakes. It raises nothing."""
     try:
-        raw = _bytes(path)
+        raw = read_bytes(path)
     except OSError as error:
         return refused(path, f"cannot be read: {error.strerror or error}")
     return raw if isinstance(raw, JobFile) else read_jobs(raw, str(path), owner=owner)
@@ -109,7 +109,7 @@ def open_to_others(folder: Path) -> JobFile | None:
     return refused(folder, _others("folder", folder)) if _is_open(mode) else None
 
 
-def _bytes(path: Path) -> bytes | JobFile:
+def read_bytes(path: Path) -> bytes | JobFile:
     """Return the content of the file. Its kind and rights are checked after it was opened, on what is read."""
     # Non-blocking: opening a pipe would wait for a writer.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -222,7 +222,7 @@ class Folder:
         begun = time_ns()
         closed = self._is_open(path.parent)
         try:
-            raw = closed or _bytes(path)
+            raw = closed or read_bytes(path)
         except OSError as error:
             raw = refused(path, f"cannot be read: {error.strerror or error}")
         digest = b"" if isinstance(raw, JobFile) else blake2b(raw).digest()

@@ -1,4 +1,4 @@
-"""The calendars of a file of jobs, which its schedules may exclude.
+"""What a file of jobs has beside its jobs: calendars that its schedules may exclude, and other files that it uses.
 
 calendars:
   closed: {dates: [2026-12-24], weekdays: [sat, sun], country: DE, since: 2026-01-01}
@@ -13,28 +13,69 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from everytick.domain.names import did_you_mean
+from everytick.domain.templates import Template, by_key
+from everytick.domain.values import value
 from everytick.errors import EverytickError, shown
 from everytick.schedules.calendars import Calendar, calendar
 from everytick.sources.yaml_reader import Several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from everytick.sources.yaml_reader import Step
 
 KEYS = ("dates", "weekdays", "country", "region", "ics", "since")
 
 
+class Unusable(Exception):
+    """A file that another one uses cannot be used. The text is the reason."""
+
+
+@value
+class SharedParts:
+    """The calendars and templates that one file offers to files that use it, and the files that it was read with."""
+
+    calendars: tuple[Calendar, ...] = ()
+    templates: tuple[Template, ...] = ()
+    files: tuple[Path, ...] = ()
+
+
 class Beside:
-    """The calendars that a file names, for reading its schedules.
+    """The calendars and templates that the jobs of a file may name.
 
     `files` are those that were read beside it: when one of them changes, the file has changed.
+    `share` reads a file that this one uses.
     """
 
-    def __init__(self, file: str) -> None:
-        self._file = file
+    def __init__(self, file: str, share: Callable[[Path], SharedParts]) -> None:
+        self._file, self._share = file, share
         self.calendars: dict[str, Calendar] = {}
+        self.templates: dict[str, Template] = {}
         self.files: list[Path] = []
+
+    def use_files(self, given: Any) -> None:
+        """Take over the calendars and templates of other files, or refuse all files that cannot be used."""
+        paths = [given] if isinstance(given, str) else given
+        if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and path for path in paths):
+            raise ValueError("use must be the path of a file, or a list of paths, like [shared.yaml]")
+        found: list[tuple[tuple[Step, ...], str]] = []
+        for position, written in enumerate(paths):
+            path = Path(self._file).parent / written
+            self.files.append(path)
+            try:
+                shared = self._share(path)
+            except Unusable as error:
+                found.append(((position,) if isinstance(given, list) else (), f"use '{shown(written, 200)}': {error}"))
+                continue
+            self.files += shared.files
+            self.calendars.update((one.name, one) for one in shared.calendars)
+            self.add_templates(shared.templates)
+        if found:
+            raise Several(found)
+
+    def add_templates(self, templates: Iterable[Template]) -> None:
+        """Let the jobs of the file name these templates too."""
+        self.templates.update(by_key(templates))
 
     def read_calendars(self, given: Any) -> None:
         """Read the calendars, or refuse all mistakes in them. A calendar with a mistake counts as empty."""

@@ -36,6 +36,7 @@ from everytick.domain.names import LONGEST_NAME, checked_name
 from everytick.domain.policies import LateOverlap, Overlap, Recovery, Strategy, bounded_window, timezone
 from everytick.domain.readers import DURATION, NAMES, SCHEDULE, SWITCH, TEXT, Schema, described
 from everytick.domain.reading import names, switch
+from everytick.domain.templates import template_names
 from everytick.errors import EverytickError, InvalidPolicies, shown
 from everytick.runners.receivers import checked_receivers
 from everytick.runners.targets import call_target, command_target, read_target
@@ -166,6 +167,16 @@ def _calendars(given: Any, info: ValidationInfo) -> None:
     _beside(info).read_calendars(given)
 
 
+def _use(given: Any, info: ValidationInfo) -> None:
+    """Read the files that this one uses, before its jobs name what is in them."""
+    if given is not None:
+        _beside(info).use_files(given)
+
+
+def _template_name(given: str) -> str:
+    return str(_checked(partial(checked_name, "template"), "templates", given))
+
+
 def _beside(info: ValidationInfo) -> Beside:
     assert isinstance(info.context, Beside), "a file is validated with what stands beside it"
     return info.context
@@ -292,10 +303,17 @@ def _read_by(read: Callable[[Any], Any], key: str, schema: Schema) -> Any:
     return _field(partial(_checked, read, key), schema)
 
 
+SHARED_KEYS = ("templates", "calendars")
+"""The keys of a file that has no jobs and is there for others to use."""
+
 ALIASES = {"catchup_window": ("recovery",), "overlap_policy": ("overlap", "late_overlap")}
 """Other names of policies, each with the policies that it sets."""
 
+_NAMED = (
+    "The templates that it begins with; what it says itself counts more, and a later template more than an earlier."
+)
 _WHEN = "When: a cron expression, every 10s, R…/…, once: …, after: …; several are a list."
+_USED = "Files, by their path from this one, whose calendars and templates its jobs may name."
 _STRICT = ConfigDict(extra="forbid")
 _ALIASES: dict[str, Any] = {
     "catchup_window": (
@@ -333,12 +351,16 @@ TaskModel: type[BaseModel] = create_model(
 """One task of a job."""
 
 # The models are created at run time, so that type checkers cannot read them.
-_JOB: dict[str, Any] = {
-    "schedule": (_field(_scheduled("schedule"), described(SCHEDULE, _WHEN)), ...),
+_WORK: dict[str, Any] = {
+    "schedule": (_field(_scheduled("schedule"), described(SCHEDULE, _WHEN)), None),
     "tasks": (
         Annotated[list[TaskModel] | None, Field(description="In order; with after, once others ended well.")],  # type: ignore[valid-type]
         None,
     ),
+}
+_JOB: dict[str, Any] = {
+    **_WORK,
+    "template": (_read_by(template_names, "template", described(NAMES, _NAMED)), ()),
     "suspended": (
         _read_by(partial(switch, "suspended"), "suspended", described(SWITCH, "Paused by this file.")),
         None,
@@ -349,12 +371,25 @@ JobModel: type[BaseModel] = create_model(
 )
 """One job."""
 
+TemplateModel: type[BaseModel] = create_model(
+    "Template", __config__=_STRICT, **_WORK, **_TARGETS, **_policies(Level.JOB), **_ALIASES
+)
+"""One template: what a job may say. Its description is the template's own."""
+
 _FILE: dict[str, Any] = {
     "version": (_field(_version, {"const": 1}), ...),
     # Before the jobs: fields are read in this order, and schedules refer to calendars.
+    "use": (_field(_use, described(NAMES, _USED)), None),
     "calendars": (_field(_calendars, calendar_schema(TEXT)), None),
+    "templates": (
+        Annotated[
+            dict[Annotated[str, AfterValidator(_template_name)], TemplateModel],  # type: ignore[valid-type]
+            Field(description="Parts of jobs by name: a job takes them over with template."),
+        ],
+        {},
+    ),
     "defaults": (Annotated[Defaults | None, Field(description="Policies of all jobs of this file.")], None),
-    "jobs": (dict[Annotated[str, AfterValidator(_job_name)], JobModel], ...),  # type: ignore[valid-type]
+    "jobs": (dict[Annotated[str, AfterValidator(_job_name)], JobModel], {}),  # type: ignore[valid-type]
 }
 FileModel: type[BaseModel] = create_model("JobFile", __config__=_STRICT, **_FILE)
 """One file."""
@@ -375,6 +410,8 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a file of jobs."""
     found: dict[str, Any] = _tidied(FileModel.model_json_schema())
     found["properties"]["jobs"]["propertyNames"] = {"pattern": f"^{JOB_NAME.pattern}$"}
+    found["$defs"]["Job"]["anyOf"] = [{"required": ["schedule"]}, {"required": ["template"]}]
+    found["anyOf"] = [{"required": [key]} for key in ("jobs", *SHARED_KEYS)]
     return {"title": "everytick job file", **found}
 
 
@@ -387,5 +424,5 @@ def _tidied(schema: Any) -> Any:
     return {
         key: {name: _tidied(inner) for name, inner in part.items()} if key in ("properties", "$defs") else _tidied(part)
         for key, part in schema.items()
-        if key != "title" and not (key == "default" and part in (None, []))
+        if key != "title" and not (key == "default" and part in (None, [], {}, ()))
     }

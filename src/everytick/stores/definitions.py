@@ -14,6 +14,7 @@ from everytick.domain.config import SCHEDULES, Level, Overrides, Settings, nothi
 from everytick.domain.job import Job, TaskDefinition, restored_job
 from everytick.domain.reading import as_data
 from everytick.domain.schedule import Schedule
+from everytick.domain.templates import FromTemplates
 from everytick.errors import InvalidSchedule, shown
 from everytick.schedules.codec import schedule
 from everytick.schedules.combine import Combinable, in_zone
@@ -52,7 +53,14 @@ def write_definition(job: Job) -> str:
             for task in job.tasks
         ],
     }
+    if job.templates is not None:
+        data["templates"] = _templates_data(job.templates)
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _templates_data(given: FromTemplates) -> dict[str, object]:
+    """Return what the job has from templates: for people, since the definition is whole without the templates."""
+    return {"names": list(given.names), "policies": given.overrides.as_data(), "parts": dict(given.parts)}
 
 
 def effective_config(job: Job) -> str:
@@ -115,7 +123,13 @@ def read_definition(
         updated_at=updated_at,
         reports=data["reports"],
         code=data["code"],
+        templates=_templates(data["templates"], calendars) if "templates" in data else None,
     )
+
+
+def _templates(data: Mapping[str, Any], calendars: Mapping[str, "Calendar"]) -> FromTemplates:
+    read = _overrides(Level.TEMPLATE, data["policies"], calendars)
+    return FromTemplates(tuple(data["names"]), read, tuple(sorted(data["parts"].items())))
 
 
 def _read_calendars(stored: list[dict[str, Any]]) -> dict[str, "Calendar"]:

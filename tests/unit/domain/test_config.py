@@ -65,7 +65,8 @@ LEVELS = list(Level)[1:]
 
 def written(level: Level) -> st.SearchStrategy[dict[str, Any]]:
     """What one level may write: any of its policies, some of them UNSET."""
-    known = [key for key, policy in POLICIES.items() if level in policy.levels]
+    alike = Level.JOB if level is Level.TEMPLATE else level
+    known = [key for key, policy in POLICIES.items() if alike in policy.levels]
     return st.fixed_dictionaries({}, optional={key: st.sampled_from([UNSET, *WRITTEN[key]]) for key in known})
 
 

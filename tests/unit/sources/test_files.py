@@ -253,7 +253,7 @@ def test_a_file_that_rests_is_not_read_again(folder: JobFolder, monkeypatch: pyt
     os.utime(folder.path / "a.yaml", (1_000_000_000, 1_000_000_000))
     folder.load()
     read = []
-    monkeypatch.setattr(files, "_bytes", lambda path: read.append(path))
+    monkeypatch.setattr(files, "read_bytes", lambda path: read.append(path))
 
     assert folder.load() == []
     assert read == []

@@ -379,7 +379,7 @@ def test_the_schema_carries_no_leftovers() -> None:
 def test_the_schema_says_which_words_there_are() -> None:
     job = json_schema()["$defs"]["Job"]
 
-    assert job["required"] == ["schedule"]
+    assert job["anyOf"] == [{"required": ["schedule"]}, {"required": ["template"]}]
     assert job["additionalProperties"] is False
     assert job["properties"]["overlap"]["enum"] == ["skip", "queue", "queue_latest", "allow", "cancel_running"]
     assert json_schema()["properties"]["version"] == {"const": 1}

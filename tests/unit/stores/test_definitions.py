@@ -31,6 +31,8 @@ def jobs() -> Sequence[Job]:
         start="2026-01-01T00:00:00Z",
         retention={"success": "7d"},
     )
+    tick.template("nightly", "0 3 * * *", retry=None, stop_schedule=cron("0 6 * * *").excluding(CLOSED), queue="night")
+    tick.define("templated", template=["nightly", "Daily 9 AM"], priority=3)
     graph = tick.define("graph", every("1d"), retry=None)
     graph.task(name="one")(print)
     graph.task(name="two", after=["one"], retry=Retry(5, "1m", factor=2.0), task_timeout=None)(print)

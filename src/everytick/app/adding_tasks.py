@@ -1,0 +1,132 @@
+"""Adding tasks to what is being defined: a job, or a template of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+
+from everytick.domain.job import TaskDefinition, define_task
+from everytick.errors import InvalidName
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Self
+
+    from everytick.domain.keywords import TaskPolicies
+    from everytick.runners.targets import EnvironmentValue
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class TaskAdding:
+    """The ways to add a task: a function, a program, a request, a function by its address."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        name: str
+
+        def _add(self, task: TaskDefinition, function: Callable[..., Any] | None) -> Self:
+            """Add the task, and return this handle."""
+
+    @overload
+    def task(self, function: F, /) -> F: ...
+
+    @overload
+    def task(
+        self, /, *, name: str | None = None, after: object = (), **policies: Unpack[TaskPolicies]
+    ) -> Callable[[F], F]: ...
+
+    def task(
+        self,
+        function: F | None = None,
+        /,
+        *,
+        name: str | None = None,
+        after: object = (),
+        **policies: Unpack[TaskPolicies],
+    ) -> F | Callable[[F], F]:
+        """Add the decorated function as a task, named as the function unless `name` says otherwise.
+
+        Tasks run in the order they were added; with `after`, once the tasks named there ended
+        well. The function stays what it is.
+        """
+
+        def decorate(function: F) -> F:
+            called = name_of("task", function) if name is None else name
+            self._add(
+                define_task(self.name, called, target=_target(function), after=after, policies=dict(policies)), function
+            )
+            return function
+
+        return decorate if function is None else decorate(function)
+
+    def command(
+        self,
+        name: str,
+        command: str | Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        after: object = (),
+        **policies: Unpack[TaskPolicies],
+    ) -> Self:
+        """Add a program as a task, as a list of arguments or as text for `sh -c`, and return this handle.
+
+        `{{ … }}` is filled in inside a list only; shell text reads EVERYTICK_… from its
+        environment, so that nothing is ever pasted into it.
+        """
+        from everytick.runners.targets import command_target
+
+        target = command_target(command, env=env, cwd=cwd, job=self.name)
+        return self._add(define_task(self.name, name, target=target, after=after, policies=dict(policies)), None)
+
+    def http(
+        self,
+        name: str,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str | EnvironmentValue] | None = None,
+        json: object = None,
+        expect: Iterable[int] = (),
+        timeout: str | timedelta | None = None,
+        after: object = (),
+        **policies: Unpack[TaskPolicies],
+    ) -> Self:
+        """Add a request as a task and return this handle; without `expect` every 2xx is a success."""
+        from everytick.runners.targets import http_target
+
+        target = http_target(
+            url, method=method, headers=headers, json=json, expect=expect, timeout=timeout, job=self.name
+        )
+        return self._add(define_task(self.name, name, target=target, after=after, policies=dict(policies)), None)
+
+    def call(self, path: str, *, name: str | None = None, after: object = (), **policies: Unpack[TaskPolicies]) -> Self:
+        """Add a function by its address, `module:function`, as a task, and return this handle.
+
+        It is named as the function unless `name` says otherwise. A node imports it for each run if
+        its setting `allow_calls` names the module or a package of it, so that the job can be run
+        after a restart too, when no code defines it any more.
+        """
+        from everytick.runners.targets import call_target
+
+        target = call_target(path, job=self.name)
+        called = path.rpartition(":")[2].rpartition(".")[2] if name is None else name
+        return self._add(define_task(self.name, called, target=target, after=after, policies=dict(policies)), None)
+
+
+def name_of(what: str, function: object) -> str:
+    """Return the function's own name. Raise InvalidName if it has none."""
+    if not callable(function):
+        raise InvalidName(what, function, "is not a function: decorate one, and give another name with name=")
+    name = getattr(function, "__name__", "<lambda>")
+    if name == "<lambda>":
+        raise InvalidName(what, name, "says nothing: give it one with name=")
+    return str(name)
+
+
+def _target(function: object) -> str:
+    """Return the address of the function: `module:qualified.name`."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"
