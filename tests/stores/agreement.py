@@ -40,6 +40,7 @@ from everytick.stores.base import (
     CommitAnswer,
     CommitFailed,
     HistoryFilter,
+    IdRange,
     JobRecord,
     NodeRecord,
     NodeScope,
@@ -75,6 +76,7 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     {"when": "*/5 * * * *", "code": "bank", "queue": "gpu", "overlap": "queue", "jitter": "1m"},
 )
 NEEDS = ("", "code:shop", "code:bank\nqueue:gpu", "queue:gpu", "code:shop\nqueue:gpu", "retired")
+LOWER_HALF = IdRange("occ_00000000-0000-0000-0000-000000000000", "occ_80000000-0000-0000-0000-000000000000", 1000)
 
 
 class Pair:
@@ -458,6 +460,7 @@ class Pair:
         for id_ in [each.id for each in found] + self.asked:
             await self.both("whole", id_)
         await self.both("existing", [each.id for each in found] + self.asked)
+        await self.both("existing", LOWER_HALF)
         for job_id in {each.job_id for each in found} | {record.job.id for record in records}:
             await self.both("spans", job_id, self.now() - timedelta(days=9), self.now())
         await self.both("reports", NodeScope("node-1", NEEDS), 1000)

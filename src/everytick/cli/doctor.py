@@ -12,7 +12,7 @@ import click
 from everytick.cli.exits import Refused
 from everytick.cli.options import reading
 from everytick.cli.output import length, show_json, show_table
-from everytick.cli.session import look, store_of_app
+from everytick.cli.session import how_to_run, look, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 from everytick.errors import SchemaMismatch, StoreUnavailable, shown
@@ -212,7 +212,7 @@ async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:
         return [Check("nodes", False, f"silent, and holding occurrences: {names}; {after}")]
     records = await store.list()
     if not alive and any(record.job.enabled for record in records):
-        return [Check("nodes", False, "there are enabled jobs and no node is alive: everytick run starts one")]
+        return [Check("nodes", False, f"there are enabled jobs and no node is alive: {how_to_run()} starts one")]
     well = Check("nodes", True, f"{len(alive)} alive")
     return [well, *agreement_checks(alive), *target_checks(alive, records, now)]
 

@@ -12,7 +12,7 @@ from everytick.cli.exits import Refused
 from everytick.cli.ids import with_short_ids
 from everytick.cli.next import upcoming
 from everytick.cli.options import reading
-from everytick.cli.output import listed, say, show_json, show_pairs, show_table, write
+from everytick.cli.output import listed, say, show_json, show_pairs, show_table, show_text
 from everytick.cli.session import WAYS, look, store_of_app
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times, zone_of
@@ -54,11 +54,16 @@ def explain_verb(expr_or_job: str, at: str | None, tz: str | None, count: int, a
         return
     times = Times(utc, zone_of(tz))
     instant = times.read(at)
-    explanation = look(lambda app: app.explain(expr_or_job, instant))
+
+    async def asked(app: Everytick) -> Explanation:
+        return await app.explain(expr_or_job, await _meant(app, expr_or_job, instant))
+
+    explanation = look(asked)
     if as_json:
         show_json(_explanation_data(explanation))
         return
-    write(f"{explanation.verdict}: {explanation.job} at {times.shown(explanation.at)}: {_said(explanation, times)}")
+    what = f"{explanation.verdict}: {explanation.job} at {times.shown(explanation.at)}"
+    show_text(f"{what}: {_said(explanation, times)}")
     facts = (
         ("occurrence", None if explanation.occurrence is None else explanation.occurrence.id),
         ("behind", explanation.behind),
@@ -69,9 +74,18 @@ def explain_verb(expr_or_job: str, at: str | None, tz: str | None, count: int, a
     show_pairs([(name, value) for name, value in facts if value is not None] or [("at", explanation.at)], times)
 
 
+async def _meant(app: Everytick, job: str, instant: datetime) -> datetime:
+    """Return the time of the run in this second if there is one: tables show whole seconds."""
+    if instant.microsecond:
+        return instant
+    just_before, end = instant - timedelta(microseconds=1), instant + timedelta(seconds=1, microseconds=-1)
+    found = {run.scheduled_for async for run in await app.history(job, after=just_before, through=end)}
+    return instant if not found or instant in found else min(found)
+
+
 def _said(found: Explanation, times: Times) -> str:
     """Return the sentence without job and instant, with its times in the zone and its ids as tables show them."""
-    return with_short_ids(times.in_text(found.text.partition(": ")[2]))
+    return with_short_ids(times.in_text(found.text.partition(": ")[2], found.at))
 
 
 def _explain_job(job: str, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
@@ -165,7 +179,7 @@ def _explain_schedule(read: Schedule, tz: str | None, count: int, as_json: bool,
         return
     zone = getattr(getattr(schedule, "tz", None), "name", None)
     times = Times(utc, zone if zone is not None else "UTC")
-    write(schedule.describe())
+    show_text(schedule.describe())
     rows: list[tuple[str, object]] = [
         ("schedule", str(schedule)),
         ("times in", times.zone),

@@ -13,6 +13,7 @@ from everytick.cli.output import say, show_json, show_table
 from everytick.cli.session import look, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, before
+from everytick.domain.decisions import Why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,7 +87,7 @@ def history_verb(
             occurrence.cause,
             took(occurrence),
             short(occurrence.id),
-            _why(occurrence),
+            why(occurrence),
         )
         for occurrence in occurrences
     ]
@@ -106,10 +107,13 @@ def took(found: Occurrence | Attempt) -> object:
     return None if found.started_at is None or found.ended_at is None else found.ended_at - found.started_at
 
 
-def _why(found: Occurrence) -> str | None:
+def why(found: Occurrence) -> str | None:
+    """Return why it ended as it did, or why it ran or did not; None if nothing is known."""
     # The reason of what recovery kept says so itself.
     late = "late" if found.late and not (found.reason or "").startswith("late") else None
-    return with_short_ids("; ".join(filter(None, (late, found.error, found.reason)))) or None
+    # Of what failed on time the error is the whole answer.
+    reason = None if found.error and found.reason == Why.ON_TIME else found.reason
+    return with_short_ids("; ".join(filter(None, (late, found.error, reason)))) or None
 
 
 def occurrence_data(found: Occurrence, names: dict[str, str]) -> dict[str, Any]:

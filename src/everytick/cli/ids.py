@@ -14,15 +14,13 @@ from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from everytick.app import Everytick
+    from everytick.domain.occurrence import Occurrence
 
 _SHORT_CHARACTERS = 8
 """How much of an id a table shows on a terminal."""
 
-_SEARCHED = 1000
-"""Most occurrences of the store that are searched for the beginning of an id."""
-
 _SEARCHED_OF_A_JOB = 100
-"""Most occurrences of each job that are searched after that."""
+"""Most entries of each job that are searched for what did not run: the store has no rows of those."""
 
 _WHOLE = re.compile(r"occ_[0-9a-f-]{32,36}")
 _BEGINNING = re.compile(r"(?:occ_)?([0-9a-f]{8}[0-9a-f-]{0,27})")
@@ -57,17 +55,14 @@ async def occurrence_or_job(app: Everytick, text: str) -> str | None:
 async def whole_id(app: Everytick, text: str) -> str:
     """Return the id that the text is or begins. A beginning of two ids is refused, and the error names both.
 
-    No index answers for a beginning, so the newest occurrences are looked through: of all jobs, then
-    those that have not ended, then of each job. What no id begins with is refused; any other
-    text is returned as it is.
+    What no id begins with is refused; any other text is returned as it is.
     """
     known, beginning = _whole(text), _BEGINNING.fullmatch(text)
     if known is not None or beginning is None:
         return known or text
-    found = await _beginning_with(app, f"occ_{beginning[1]}")
+    found = await _beginning_with(app, beginning[1])
     if not found:
-        newest = f"the newest {_SEARCHED:,} and the newest {_SEARCHED_OF_A_JOB} of each job"
-        sentence = f"no occurrence has an id that begins with {shown(text)}, among {newest}"
+        sentence = f"no occurrence has an id that begins with {shown(text)}"
         raise Refused(f"{sentence}: everytick history --json lists whole ids", Exit.NOT_FOUND)
     if len(found) > 1:
         raise Refused(f"{shown(text)} begins the ids {' and '.join(sorted(found))}: type more of the one you mean")
@@ -80,26 +75,33 @@ def _whole(text: str) -> str | None:
 
 
 async def _beginning_with(app: Everytick, beginning: str) -> set[str]:
-    from everytick.domain.statuses import ENDED, OccurrenceStatus
+    """Return the ids that begin so: of occurrences and requests by an index, then of instants that did not run."""
+    from uuid import UUID
 
-    active = [status for status in OccurrenceStatus if status not in ENDED]
-    for statuses in (None, active):
-        page = await app.history(status=statuses, limit=_SEARCHED)
-        if found := {occurrence.id for occurrence in page if occurrence.id.startswith(beginning)}:
-            return found
-    if found := await _later_with(app, beginning):
-        return found
+    from everytick.stores.base import IdRange
+
+    digits = beginning.replace("-", "")
+    first, last = (f"occ_{UUID(digits.ljust(32, fill))}" for fill in "0f")
+    if found := await (await store_of_app(app)).existing(IdRange(first, last, limit=2)):
+        return {*found}
+    unrun: set[str] = set()
     for record in await app.jobs(removed=True):
         # Only the history of a job has the instants that did not run. A job may be purged meanwhile.
         with suppress(NotFound):
             page = await app.history(record.job.name, limit=_SEARCHED_OF_A_JOB)
-            found |= {occurrence.id for occurrence in page if occurrence.id.startswith(beginning)}
-    return found
+            unrun |= {occurrence.id for occurrence in page if occurrence.id.startswith(f"occ_{beginning}")}
+    return unrun
 
 
-async def _later_with(app: Everytick, beginning: str) -> set[str]:
-    """Those of the runs that were asked for at a time and not planned yet."""
-    store = await store_of_app(app)
-    later = await store.later([record.job.id for record in await app.jobs()], _SEARCHED)
-    ids = {request.occurrence_id(job_id) for job_id, request in later}
-    return {id_ for id_ in ids if id_.startswith(beginning)}
+async def unrun_occurrence(app: Everytick, id_: str) -> Occurrence | None:
+    """Return the entry of the history that has this id and did not run. The store holds no row of its own for it."""
+    from datetime import timedelta
+
+    from everytick.app.past_instants import instant_of
+
+    found = await instant_of(await store_of_app(app), id_)
+    if found is None:
+        return None
+    record, at = found
+    page = await app.history(record.job.name, after=at - timedelta(microseconds=1), through=at)
+    return next((occurrence for occurrence in page if occurrence.id == id_), None)

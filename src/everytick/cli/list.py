@@ -10,7 +10,7 @@ from everytick.cli.jobs import job_data, last_result, with_status, word
 from everytick.cli.node_reports import Broken, tell_broken, told_by_nodes
 from everytick.cli.options import reading, watchable
 from everytick.cli.output import is_terminal, say, show_json, show_table
-from everytick.cli.session import look
+from everytick.cli.session import how_to_run, look
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 
@@ -58,7 +58,7 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, all_: bool, a
         {
             "job": record.job.name,
             "status": word(record, status, broken.unknown.get(record.job.name)),
-            "schedule": record.job.schedule,
+            "schedule": _schedule(record, times),
             following: status.next_run,
             "last run": status.last_run,
             "last result": last_result(record),
@@ -68,9 +68,15 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, all_: bool, a
     ]
     show_table(headings, [[row[heading] for heading in headings] for row in rows], times)
     if not broken.living and any(record.job.enabled for record, _ in found):
-        say("no node is running: everytick run starts one", mark="yellow")
+        say(f"no node is running: {how_to_run()} starts one", mark="yellow")
     if not rows:
         say("no job answers to that" if contains or tag or failed else "the store holds no job")
+
+
+def _schedule(record: JobRecord, times: Times) -> str:
+    """Return the schedule as text. On a terminal its zone is left out if the heading names it."""
+    text = str(record.job.schedule)
+    return text.removesuffix(f"; tz={times.zone}") if is_terminal() else text
 
 
 def _is_chosen(record: JobRecord, contains: str | None, tag: str | None, failed: bool) -> bool:

@@ -8,7 +8,7 @@ import click
 
 from everytick.cli.options import reading, watchable
 from everytick.cli.output import columns, is_terminal, say, show_json, show_table
-from everytick.cli.session import look, store_of_app
+from everytick.cli.session import how_to_run, look, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 
@@ -46,7 +46,7 @@ def nodes_verb(as_json: bool, utc: bool) -> None:
     facts = [(_facts_text(node),) if is_narrow else _facts_cells(node) for node in nodes]
     show_table(heading, [(*row, *more) for row, more in zip(rows, facts, strict=True)], times)
     if not rows:
-        say("no node has ever run on this store: everytick run starts one")
+        say(f"no node has ever run on this store: {how_to_run()} starts one")
 
 
 def _state(node: NodeRecord, now: datetime, limit: timedelta) -> str:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _GAP = 2
 _NARROW, _INDENT = 24, 4
 """A last column narrower than 24 characters cannot be read: its text goes below the row, indented by 4."""
+_LEAST_BESIDE = 12
+"""Where most of the last column goes below its rows, so much room is left beside them: short texts stay there."""
 _LONGEST_WORD, _BROKEN_WORD = 16, 8
 """Words of more than 16 columns are broken in a table that is too wide, those of more than 8 if nothing else helps."""
 _MARKS = "-_/;,.=:"
@@ -152,7 +154,7 @@ class Layout:
         widths = _shrunk(widths, [_without_heading(column) for column in texts], wanted)
         widths = _shrunk(widths, _least(texts, has_times, _LONGEST_WORD), wanted)
         if short:
-            needed = last if last < _NARROW else _width(headings[-1])
+            needed = last if last < _NARROW else max(_width(headings[-1]), _LEAST_BESIDE)
             widths = _shrunk(widths, _least(texts, has_times, _BROKEN_WORD), room - needed)
         self.has_room = sum(widths) <= wanted
         self._widths = [*widths, max(room - sum(widths), _width(headings[-1]))]

@@ -76,6 +76,16 @@ def _nothing_named(to_run: bool) -> str:
     return f"{_NEITHER}, and {file} is in this folder: give --store {DEFAULT_STORE} to use it; or {WAYS}"
 
 
+def how_to_run() -> str:
+    """Return the command that starts a node here: with the application or the folder, if an option named it."""
+    from everytick.config.settings import SettingPlace
+
+    settings = state().settings
+    named = ((flag, settings[key]) for flag, key in (("-a", "app"), ("--jobs", "jobs")))
+    options = (f" {flag} {setting.value}" for flag, setting in named if setting.place is SettingPlace.OPTION)
+    return f"{state().program} run{''.join(options)}"
+
+
 def loaded(named: str) -> Everytick:
     """Return the application `module:object`, or that of `module` if it has only one."""
     module, _, attribute = named.partition(":")

@@ -8,7 +8,7 @@ import click
 
 from everytick.cli.completing import job_argument
 from everytick.cli.history import last_of_each, names_of, occurrence_data, took
-from everytick.cli.ids import may_be_occurrence, occurrence_or_job
+from everytick.cli.ids import may_be_occurrence, occurrence_or_job, unrun_occurrence
 from everytick.cli.jobs import job_data, last_result, word
 from everytick.cli.node_reports import Broken, told_by_nodes
 from everytick.cli.options import reading
@@ -18,9 +18,11 @@ from everytick.cli.state import Verb
 from everytick.cli.times import Times
 from everytick.domain.headlines import headline
 from everytick.domain.templates import SCHEDULE, TASKS
+from everytick.errors import NotFound
+from everytick.stores.base import whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from everytick.app import Everytick
@@ -156,7 +158,7 @@ def _setter(policy: str, level: str, job: Job) -> str:
 
 def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
     async def asked(app: Everytick) -> tuple[Whole, dict[str, str], Any]:
-        whole = await app.occurrence(id_)
+        whole = await _whole_of(app, id_)
         return whole, await names_of(app, [whole.occurrence]), await _payload(app, whole.occurrence)
 
     whole, names, payload = look(asked)
@@ -169,16 +171,23 @@ def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
     pairs = [(key.replace("_", " "), value) for key, value in data.items() if key != "payload"]
     show_pairs([*pairs, ("payload", as_json_text(payload)), *_results(whole)], times)
     if tries:
-        rows = [
-            (task, attempt.number, attempt.status, attempt.started_at, took(attempt), attempt.node, _error(attempt))
-            for task, attempt in tries
-        ]
-        show_table(["task", "attempt", "status", times.heading("started"), "took", "node", "error"], rows, times)
+        _show_attempts(tries, times)
     if is_terminal():
         for task, attempt in last_of_each(tries):
             if attempt.error is not None and "\n" in attempt.error:
                 click.echo()
                 show_text(f"{task}, attempt {attempt.number}:\n{attempt.error}")
+
+
+async def _whole_of(app: Everytick, id_: str) -> Whole:
+    """Return the occurrence; an instant that did not run, which the history lists too, has no attempts."""
+    try:
+        return await app.occurrence(id_)
+    except NotFound:
+        unrun = await unrun_occurrence(app, id_)
+        if unrun is None:
+            raise
+        return whole_of(unrun, (), ())
 
 
 async def _payload(app: Everytick, found: Occurrence) -> Any:
@@ -192,6 +201,24 @@ def _results(whole: Whole) -> list[tuple[str, object]]:
     if len(whole.runs) == 1:
         return [("result", as_json_text(whole.result))]
     return [(f"result of {task}", as_json_text(result)) for task, result in whole.results.items()]
+
+
+def _show_attempts(tries: Sequence[tuple[str, Attempt]], times: Times) -> None:
+    """Write a row for each attempt. On a terminal the node is left out if one ran all of them: it stands above."""
+    is_one_node = is_terminal() and len({attempt.node for _, attempt in tries}) == 1
+    rows = [
+        {
+            "task": task,
+            "attempt": attempt.number,
+            "status": attempt.status,
+            times.heading("started"): attempt.started_at,
+            "took": took(attempt),
+            **({} if is_one_node else {"node": attempt.node}),
+            "error": _error(attempt),
+        }
+        for task, attempt in tries
+    ]
+    show_table(list(rows[0]), [list(row.values()) for row in rows], times)
 
 
 def _error(attempt: Attempt) -> str | None:

@@ -235,7 +235,7 @@ def _show(found: Forecast, times: Times) -> None:
     if late := sorted((tally for tally in found.tallies if tally.late), key=lambda tally: tally.worst, reverse=True):
         _section("Late")
         delays = [(tally.name, tally.late, tally.lateness / tally.late, tally.worst, tally.worst_at) for tally in late]
-        show_table(["job", "late", "on average", "at most", times.heading("then")], delays, times)
+        show_table(["job", "late", "on average", "at most", times.heading("when")], delays, times)
     if nights := _nights(found):
         _section("When the clocks change")
         show_table([times.heading("at"), "job", "what"], nights, times)
@@ -277,7 +277,7 @@ def _show_whole(found: Forecast, times: Times) -> None:
         ("then", record.peak_at),
     ]
     if record.longest_line:
-        pairs += [("waited for a slot, at most", record.longest_line), ("then", record.longest_line_at)]
+        pairs += [("waited for a slot, at most", record.longest_line), ("when", record.longest_line_at)]
     show_pairs(pairs, times)
 
 
@@ -292,7 +292,7 @@ def _show_map(load: Sequence[HourLoad]) -> None:
     write("     " + "".join(f"{hour:<3}" for hour in range(24)))
     for day, hours in zip(_WEEKDAYS, rows, strict=True):
         write(f"{day}  " + "".join(_shade(hour.starts, most) * 2 + " " for hour in hours))
-    write(f"most: {most:.1f} starts in an hour")
+    write(f"most: {f'{most:,.1f}'.removesuffix('.0')} starts in an hour")
 
 
 def _shade(starts: float, most: float) -> str:

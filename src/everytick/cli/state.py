@@ -24,7 +24,7 @@ class State:
     """One call of the command: its options, and the settings once they are read."""
 
     def __init__(self, application: str | None = None, program: str = "everytick") -> None:
-        self._application, self._program = application, program
+        self._application, self.program = application, program
         self.options: dict[str, tuple[str, object]] = {}
         self.config: str | None = None
         self.debug = False
@@ -44,7 +44,7 @@ class State:
                 raise Refused(str(error), Exit.INVALID_FILE) from error
             self._settings = gather(self.options, file=file)
             if self._application is not None and self._settings["app"].value is None:
-                self._settings["app"] = Setting(self._application, SettingPlace.BUILT_IN, self._program)
+                self._settings["app"] = Setting(self._application, SettingPlace.BUILT_IN, self.program)
         return self._settings
 
 

@@ -21,7 +21,7 @@ class Times:
     def __init__(self, utc: bool = False, zone: str | None = None) -> None:
         self.zone = "UTC" if utc else zone or _local()
         self.info: tzinfo = _info(self.zone)
-        self.year = datetime.now(self.info).year
+        self.today = datetime.now(self.info).date()
 
     def shown(self, instant: datetime) -> str:
         """Return the time to the second, with its zone's letters on a terminal and its offset in a pipe."""
@@ -31,19 +31,37 @@ class Times:
         return local.isoformat(timespec="seconds")
 
     def in_table(self, instant: datetime, *, short: bool = False) -> str:
-        """Return the time to the second for a column whose heading names the zone; `short` leaves out this year.
+        """Return the time to the second for a column whose heading names the zone.
 
-        An hour that the clock repeats has the zone's letters, which alone tell the first from the second.
+        `short` leaves out the day of today and the year of this year; of another year it has the day alone, as `ls`
+        does. An hour that the clock repeats has the zone's letters, which alone tell the first from the second.
         """
         local = instant.astimezone(self.info)
-        is_short = short and local.year == self.year
-        text = f"{local:%b} {local.day:2} {local:%H:%M:%S}" if is_short else f"{local:%Y-%m-%d %H:%M:%S}"
+        text = f"{local:%Y-%m-%d %H:%M:%S}" if not short else self._short(local)
         is_repeated = local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
         return f"{text} {local:%Z}" if is_repeated else text
 
-    def in_text(self, text: str) -> str:
-        """Return the text with every moment in it, which is in UTC, as this zone has it."""
-        return _MOMENT.sub(lambda found: self.shown(datetime.fromisoformat(found[0])), text)
+    def _short(self, local: datetime) -> str:
+        if local.date() == self.today:
+            return f"{local:%H:%M:%S}"
+        day = f"{local:%b} {local.day:2}"
+        return f"{day} {local:%H:%M:%S}" if local.year == self.today.year else f"{day}  {local:%Y}"
+
+    def in_text(self, text: str, beside: datetime) -> str:
+        """Return the text with every moment in it, which is in UTC, as this zone has it.
+
+        It stands beside a time of this zone: on a terminal it names neither the zone again nor the same day.
+        """
+
+        def said(found: re.Match[str]) -> str:
+            moment = datetime.fromisoformat(found[0])
+            if not is_terminal():
+                return self.shown(moment)
+            is_same_day = moment.astimezone(self.info).date() == beside.astimezone(self.info).date()
+            whole = self.in_table(moment)
+            return whole.partition(" ")[2] if is_same_day else whole
+
+        return _MOMENT.sub(said, text)
 
     def heading(self, text: str) -> str:
         """Return a column's heading with the zone's name."""

@@ -12,7 +12,7 @@ import click
 
 from everytick.cli.exits import Refused
 from everytick.cli.output import as_json_text, has_colour, is_terminal, length, safe, say
-from everytick.cli.session import store_of_app
+from everytick.cli.session import how_to_run, store_of_app
 from everytick.errors import NotFound, shown
 from everytick.exits import Exit
 
@@ -86,7 +86,7 @@ async def _obstacle(app: Everytick, whole: Whole | None, job: str | None, *, is_
     now = await (await store_of_app(app)).now()
     alive = [node for node in await app.nodes() if node.is_alive(now, app.settings.node_timeout)]
     if not alive:
-        return "no node is alive: it waits until everytick run starts one"
+        return f"no node is alive: it waits until {how_to_run()} starts one"
     if is_first and not any(node.facts is not None and node.facts.unknown_targets for node in alive):
         return None
     id_ = None if whole is None else whole.occurrence.job_id

@@ -76,6 +76,14 @@ _OF_SPAN = {
     Why.REMOVED: Verdict.REMOVED,
 }
 
+_OF_CAUSE = {
+    Cause.TRIGGER: "it was triggered",
+    Cause.REPLAY: "it is a replay",
+    Cause.BACKFILL: "it was asked for as a backfill",
+    Cause.CREATE: "on_create asked for it",
+    Cause.RESTART: "a restart asked for it",
+}
+
 _OF_STATUS = {
     _S.PENDING: Verdict.WAITING_FOR_A_SLOT,
     _S.QUEUED: Verdict.WAITING_IN_LINE,
@@ -200,7 +208,7 @@ def _span(evidence: Evidence) -> Span | None:
 
 def _of_occurrence(evidence: Evidence, found: Occurrence) -> Explanation:
     verdict, said = _verdict_of(evidence, found), _story_of(evidence, found)
-    asked = "" if found.cause is Cause.SCHEDULE else f"; it was asked for as a {found.cause}"
+    asked = "" if found.cause is Cause.SCHEDULE else f"; {_OF_CAUSE[found.cause]}"
     moved = _moved_here(evidence)
     behind = _behind(found.reason or "")
     if behind is None and verdict is Verdict.WAITING_IN_LINE:
@@ -403,7 +411,7 @@ def _told_late(evidence: Evidence) -> Explanation:
         if not job.enabled:
             return _answer(evidence, Verdict.DISABLED, "the job is disabled, and nothing of it is decided meanwhile")
         told = _planned(evidence, plan(snapshot, evidence.now))
-        said = "" if told is None else f"; the next plan would say: {told.text}"
+        said = "" if told is None else f"; the next plan would say: {told.text.partition(': ')[2]}"
         why = "; no node that can run it is up" if evidence.unmet else ""
         text = f"it is due and no node has decided about it yet{why}{said}"
         return _answer(evidence, Verdict.NOT_DECIDED_YET, text)

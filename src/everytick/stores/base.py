@@ -297,6 +297,15 @@ class HistoryFilter:
     cursor: str | None = None
 
 
+@value(frozen=True)
+class IdRange:
+    """The ids of occurrences from `first` through `last`, as a question of `existing`: at most `limit` of them."""
+
+    first: str
+    last: str
+    limit: int = 100
+
+
 @value
 class Page:
     """A part of the history, newest first. `cursor` asks for the next page; it is None on the last one."""

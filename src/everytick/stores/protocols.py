@@ -27,6 +27,7 @@ from everytick.stores.base import (
     CommitAnswer,
     Committed,
     HistoryFilter,
+    IdRange,
     JobRecord,
     NodeRecord,
     NodeScope,
@@ -307,10 +308,11 @@ class HistoryStore(Protocol):
         """Return one occurrence with its runs and attempts."""
         ...
 
-    async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
+    async def existing(self, occurrence_ids: Collection[str] | IdRange) -> frozenset[str]:
         """Return those of these ids that have an occurrence, whatever its status.
 
-        A page of the history cannot tell: a moved instant keeps its id, but not its time.
+        A page of the history cannot tell: a moved instant keeps its id, but not its time. Of a range also the ids
+        that open requests ask for, since people type the beginning of those too.
         """
         ...
 

@@ -16,7 +16,7 @@ def test_a_table_has_headings_colour_and_the_zones_name(folder: Path) -> None:
         assert terminal.ended() == 0
 
     heading, *rows, last = terminal.text.strip().splitlines()
-    assert last == "no node is running: everytick run starts one"
+    assert last == "no node is running: everytick run -a shop starts one"
     assert "next run (Europe/Berlin)" in heading
     assert [row.split()[0] for row in rows] == ["broken", "nightly", "pulse"]
     assert re.search(r"\d\d:\d\d:\d\d ", rows[1])
@@ -49,7 +49,7 @@ def test_a_long_last_column_is_wrapped_and_never_cut(folder: Path) -> None:
 
     assert all(len(line) <= 70 for line in terminal.text.splitlines())
     assert "…" not in terminal.text
-    finding = "there are enabled jobs and no node is alive: everytick run starts one"
+    finding = "there are enabled jobs and no node is alive: everytick run -a shop starts one"
     assert finding in " ".join(terminal.text.split())
 
 
@@ -153,6 +153,23 @@ def test_no_table_is_wider_than_the_terminal_and_nothing_of_it_is_cut(crowd: Pat
         assert "…" not in terminal.text
         assert terminal.text.count("(Asia/Tokyo)") == 1, terminal.text
         assert "JST" not in terminal.text
+
+
+@pytest.mark.parametrize("wide", [80, 100, 160])
+def test_an_explanation_names_the_zone_once_and_fits(crowd: Path, wide: int) -> None:
+    """A10, A17: of the job and of one of its instants."""
+    with Terminal(crowd, "explain", "pulse", "-a", "crowd", COLUMNS=str(wide), TZ="Asia/Tokyo", NO_COLOR="1") as job:
+        assert job.ended() == 0
+    at = everytick(crowd, "history", "pulse", "-a", "crowd").rows[0][0]
+    with Terminal(crowd, "explain", "pulse", "--at", at, "-a", "crowd", COLUMNS=str(wide), NO_COLOR="1") as instant:
+        assert instant.ended() == 0
+
+    assert job.text.count("Asia/Tokyo") == 1
+    assert "JST" not in job.text
+    assert "on_create asked for it" in " ".join(job.text.split())
+    for terminal in (job, instant):
+        assert max(map(len, terminal.text.splitlines())) <= wide, terminal.text
+    assert instant.text.startswith("ran: pulse at 20")
 
 
 def test_a_value_of_many_characters_is_whole_in_a_table(crowd: Path) -> None:

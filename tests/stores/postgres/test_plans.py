@@ -117,6 +117,7 @@ INDEXES = {
     "key_use": ("request_key_pkey",),
     "past_versions": ("job_version_pkey",),
     "existing": ("occurrence_id_key",),
+    "existing_between": ("occurrence_id_key", "request_id"),
     "asked_for": ("request_id", "job_state_pkey"),
     "forget_asked_for": ("request_id",),
     "hold_plans": ("job_state_pkey",),

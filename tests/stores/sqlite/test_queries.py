@@ -61,7 +61,7 @@ INDEXES = {
         runs_of
         attempts_of definition forget_attempts forget_reports forget_runs key_use leave past_versions purge_keys
         owed_reports purge_versions reported version_at""",
-    "INDEX request_id": "asked_for forget_asked_for",
+    "INDEX request_id": "asked_for existing_between forget_asked_for",
     "INDEX request_key_id": "forget_keys",
     "INDEX job_state_due": "due_jobs next_wake",
     "INDEX job_state_undefined": "take_marks undefined_jobs",

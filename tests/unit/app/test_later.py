@@ -89,14 +89,14 @@ async def test_explain_tells_it_before_and_after(yearly: Everytick, store: AnySt
     handle = await yearly.trigger("remind", {"user": 7}, at=SOON)
     to_come = await yearly.explain("remind", SOON)
     assert to_come.verdict == "will run"
-    assert to_come.text.endswith(f"it will run then as {handle.id}; it was asked for as a trigger")
+    assert to_come.text.endswith(f"it will run then as {handle.id}; it was triggered")
     clock.move(minutes=10)
     waits = await yearly.explain("remind", SOON)
     assert (waits.verdict, "no node has planned it yet" in waits.text) == ("not decided yet", True)
     await plan_once(store)
     await run_one(store)
     ran = await yearly.explain("remind", SOON)
-    assert (ran.verdict, "asked for as a trigger" in ran.text) == ("ran", True)
+    assert (ran.verdict, "it was triggered" in ran.text) == ("ran", True)
     assert [each.id async for each in await yearly.history("remind")] == [handle.id]
 
 

@@ -1,8 +1,13 @@
 """`history` tells what ran, newest first."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from everytick import Everytick
+from everytick.cli.history import why
+from everytick.domain.occurrence import Occurrence
+from everytick.domain.statuses import OccurrenceStatus
 from tests.unit.cli.conftest import Cli, ran
 
 
@@ -15,6 +20,18 @@ def test_history_gives_newest_first_with_cause_and_reason(cli: Cli, shop: Everyt
     [bad] = [row for row in rows if row[1] == "broken"]
     assert bad[2:4] == ["failed", "trigger"]
     assert bad[6].startswith("ValueError: no \\x1b[31mgood")
+
+
+def test_the_error_is_the_whole_answer_where_a_run_failed_on_time() -> None:
+    """A2: its type and message, and how often it was tried."""
+    at = datetime(2026, 7, 1, tzinfo=UTC)
+    failed = Occurrence(
+        "occ_1", "job_1", 1, at, OccurrenceStatus.FAILED, reason="on time", error="ValueError: boom (4 attempts)"
+    )
+
+    assert why(failed) == "ValueError: boom (4 attempts)"
+    assert why(replace(failed, reason="asked for")) == "ValueError: boom (4 attempts); asked for"
+    assert why(replace(failed, error=None)) == "on time"
 
 
 def test_history_can_be_narrowed(cli: Cli, shop: Everytick) -> None:

@@ -1,7 +1,7 @@
 """Values as people and programs see them."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -114,12 +114,24 @@ def test_a_time_in_a_table_has_letters_only_where_the_clock_repeats_it() -> None
     assert shown == ["2026-10-25 02:30:00 CEST", "2026-10-25 02:30:00 CET", "2026-10-25 03:30:00"]
 
 
-def test_a_short_time_leaves_out_only_the_year_that_it_is() -> None:
+def test_a_short_time_leaves_out_what_today_makes_clear() -> None:
+    """A10: the day of today, and the year that it is; of another year the day is enough."""
     times = Times(utc=True)
-    times.year = 2026
+    times.today = date(2026, 6, 30)
 
+    assert times.in_table(datetime(2026, 6, 30, 9, tzinfo=UTC), short=True) == "09:00:00"
     assert times.in_table(datetime(2026, 7, 1, 9, tzinfo=UTC), short=True) == "Jul  1 09:00:00"
-    assert times.in_table(datetime(2027, 1, 1, 0, tzinfo=UTC), short=True) == "2027-01-01 00:00:00"
+    assert times.in_table(datetime(2027, 1, 1, 0, tzinfo=UTC), short=True) == "Jan  1  2027"
+
+
+def test_a_time_in_a_sentence_repeats_neither_the_zone_nor_the_day_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A10, A17: the sentence stands beside a time of the same zone; in a pipe each is whole."""
+    times, beside = Times(zone="Asia/Tokyo"), datetime(2026, 7, 1, 9, tzinfo=UTC)
+    text = "from 2026-07-01T09:00:00.250000+00:00 to 2026-07-01T15:00:00+00:00"
+
+    assert times.in_text(text, beside) == "from 2026-07-01T18:00:00+09:00 to 2026-07-02T00:00:00+09:00"
+    monkeypatch.setattr("everytick.cli.times.is_terminal", lambda: True)
+    assert times.in_text(text, beside) == "from 18:00:00 to 2026-07-02 00:00:00"
 
 
 ROW = (
@@ -135,7 +147,7 @@ ROW = (
 def table(monkeypatch: pytest.MonkeyPatch, wide: int, *, short: bool = False) -> list[str]:
     monkeypatch.setenv("COLUMNS", str(wide))
     times = Times(utc=True)
-    times.year = 2026
+    times.today = date(2026, 6, 30)
     return list(
         Layout(["job", "status", "schedule", times.heading("next run"), "why"], [ROW], times, short=short).lines()
     )

@@ -64,6 +64,29 @@ def test_an_occurrence_is_shown_with_its_payload_and_its_result(cli: Cli, shop: 
     assert (data["payload"], data["result"], data["results"]) == ({"pages": 7}, 7, {"nightly": 7})
 
 
+def test_an_instant_that_did_not_run_is_shown_by_the_id_of_the_history(cli: Cli, address: str) -> None:
+    """A10: `history JOB` lists its id, so `show` knows it, though the store holds no row for it."""
+    app = Everytick(address, name="late")
+    since = {"backfill_from": "2026-01-01T00:00:00Z"}
+    app.job("0 0 1 * *", name="monthly", recovery="execute_last", on_create=since)(int)
+    asyncio.run(synced_and_drained(app))
+
+    skipped = [row for row in cli("history", "monthly").rows if row[2] == "skipped"]
+
+    assert len(skipped) > 1
+    for row in skipped[:2]:
+        done = cli("show", row[5][4:12], "--json")
+        assert (done.code, done.err) == (0, "")
+        shown = json.loads(done.out)
+        assert (shown["id"], shown["status"], shown["attempts"]) == (row[5], "skipped", [])
+        assert shown["reason"] == "not last"
+
+
+async def synced_and_drained(app: Everytick) -> None:
+    await app.sync()
+    await drained(app)
+
+
 async def drained(app: Everytick) -> None:
     await drain(app)
     await app.close()

@@ -96,7 +96,7 @@ def test_of_several_occurrences_the_schedule_s_own_speaks() -> None:
     assert told("12:00", occurrences=(asked,), spans=(span(Why.NOT_LAST),)).verdict is Verdict.MISSED
     alone = told("12:00", occurrences=(asked,))
     assert alone.verdict is Verdict.RAN
-    assert alone.text.endswith("completed; it was asked for as a trigger")
+    assert alone.text.endswith("completed; it was triggered")
 
 
 def test_a_queued_occurrence_names_the_busy_one_before_it() -> None:

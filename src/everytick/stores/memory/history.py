@@ -9,7 +9,7 @@ from everytick.domain import ids
 from everytick.domain.decisions import Span
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
-from everytick.stores.base import ClaimKey, HistoryFilter, NodeRecord, Page, Whole, task_run, whole_of
+from everytick.stores.base import ClaimKey, HistoryFilter, IdRange, NodeRecord, Page, Whole, task_run, whole_of
 from everytick.stores.memory.base import Base
 from everytick.stores.memory.ordered import Place
 from everytick.stores.memory.rows import JobRow, NodeRow, OccurrenceRow
@@ -69,8 +69,12 @@ class HistoryVerbs(Base):
             ),
         )
 
-    async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
-        """Return those of these ids that have an occurrence."""
+    async def existing(self, occurrence_ids: Collection[str] | IdRange) -> frozenset[str]:
+        """Return those of these ids that have an occurrence; of a range, also those that are asked for."""
+        if isinstance(occurrence_ids, IdRange):
+            known = {*self._tables.occurrences, *self._tables.open_requests}
+            inside = (id_ for id_ in known if occurrence_ids.first <= id_ <= occurrence_ids.last)
+            return frozenset(sorted(inside)[: occurrence_ids.limit])
         return frozenset(id_ for id_ in occurrence_ids if id_ in self._tables.occurrences)
 
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:

@@ -21,6 +21,7 @@ from everytick.stores.base import (
     ClaimKey,
     CommitAnswer,
     HistoryFilter,
+    IdRange,
     JobRecord,
     NodeRecord,
     NodeScope,
@@ -138,7 +139,7 @@ class ColdVerbs(ABC):
         """Return one occurrence with its runs and attempts, in the order of its job's tasks."""
         return await self._question(partial(history.whole, self._q, occurrence_id))
 
-    async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
+    async def existing(self, occurrence_ids: Collection[str] | IdRange) -> frozenset[str]:
         """Return those of these ids that have an occurrence."""
         return await self._question(partial(history.existing, self._q, occurrence_ids))
 

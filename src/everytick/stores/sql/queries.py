@@ -48,6 +48,7 @@ class ColdQueries(Statements):
     hear: Statement
     forget_name_sets: Statement
     existing: Statement
+    existing_between: Statement
     show_unreadable: Statement
     unreadable_jobs: Statement
     record_occurrence: Statement

@@ -309,6 +309,14 @@ select o.handle, o.id as occurrence_id, o.job_key, s.id as job_id, o.version, o.
 -- Returns those of these ids that an occurrence has.
 select o.id as occurrence_id from {schema}.occurrence o where o.id {in_ids occurrence_ids};
 
+-- existing_between --
+-- Returns the first ids in a range that an occurrence has or an open request asks for.
+select o.id as occurrence_id from {schema}.occurrence o
+ where o.id between :first_occurrence_id and :last_occurrence_id
+ union
+select r.id from {schema}.request r where r.id between :first_occurrence_id and :last_occurrence_id
+ order by 1 limit :limit;
+
 -- runs_of --
 -- Returns where the tasks of these occurrences stand.
 select handle, task, status as run_status, attempts, retries, last_attempt_status, out_of_time, resume_at, started_at,

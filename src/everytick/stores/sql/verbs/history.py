@@ -9,7 +9,7 @@ from everytick.domain.codes import STATUS_CODE
 from everytick.domain.decisions import Span, Why
 from everytick.domain.occurrence import Occurrence
 from everytick.errors import NotFound
-from everytick.stores.base import HistoryFilter, Page, Whole, task_run, whole_of
+from everytick.stores.base import HistoryFilter, IdRange, Page, Whole, task_run, whole_of
 from everytick.stores.open_requests import as_asked
 from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Found, Rows, Verb, Versions
@@ -98,9 +98,13 @@ def _tasks_in_order(row: Row, known: Iterable[str]) -> Verb[list[str]]:
     return names + sorted(set(known).difference(names))
 
 
-def existing(q: ColdQueries, occurrence_ids: Collection[str]) -> Verb[frozenset[str]]:
-    """Return those of these ids that have an occurrence."""
-    found: Rows = yield q.existing(occurrence_ids=occurrence_ids)
+def existing(q: ColdQueries, occurrence_ids: Collection[str] | IdRange) -> Verb[frozenset[str]]:
+    """Return those of these ids that have an occurrence; of a range, also those that are asked for."""
+    if isinstance(occurrence_ids, IdRange):
+        ends = {"first_occurrence_id": occurrence_ids.first, "last_occurrence_id": occurrence_ids.last}
+        found: Rows = yield q.existing_between(**ends, limit=occurrence_ids.limit)
+    else:
+        found = yield q.existing(occurrence_ids=occurrence_ids)
     return frozenset(row["occurrence_id"] for row in found)
 
 
