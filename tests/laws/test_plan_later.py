@@ -41,7 +41,7 @@ def _enables(seen: JobSnapshot, now: datetime) -> JobSnapshot:
     last = seen.editions[-1].job
     job = replace(last, settings=replace(last.settings, enabled=True), version=last.version + 1)
     edition = replace(seen.editions[-1], job=job, in_force_after=now)
-    return resume(replace(seen, editions=(*seen.editions, edition)), now)
+    return resume(None)(replace(seen, editions=(*seen.editions, edition)), now)
 
 
 @settings(max_examples=200)
@@ -74,7 +74,7 @@ def _asked_and_held() -> st.SearchStrategy[Fact]:
     """Runs are asked for at a time, pauses come and go, and now and then something else happens."""
     asks = st.builds(request, st.just(Cause.TRIGGER), st.integers(0, 5), st.none(), st.integers(1, 900), st.just(True))
     pauses = st.builds(pause, st.none() | st.integers(1, 300), st.sampled_from(Missed))
-    return st.one_of(asks, pauses, asks, st.just(resume), facts())
+    return st.one_of(asks, pauses, asks, st.builds(resume, st.none() | st.sampled_from(Missed)), facts())
 
 
 @settings(max_examples=120)

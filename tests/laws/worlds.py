@@ -191,10 +191,16 @@ def _put_back(each: Active) -> Active:
     return replace(each, status=OccurrenceStatus.QUEUED) if unclaimed else each
 
 
-def resume(seen: JobSnapshot, now: datetime) -> JobSnapshot:
-    """Whatever pause holds now ends."""
-    ended = tuple(replace(each, until=now) if each.holds(now) else each for each in seen.pauses)
-    return replace(seen, pauses=tuple(each for each in ended if each.until is None or each.until > each.since))
+def resume(missed: Missed | None) -> Fact:
+    """Whatever pause holds now ends, and what was held becomes what is chosen then."""
+
+    def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
+        ended = tuple(
+            replace(each, until=now, missed=missed or each.missed) if each.holds(now) else each for each in seen.pauses
+        )
+        return replace(seen, pauses=tuple(each for each in ended if each.until is None or each.until > each.since))
+
+    return fact
 
 
 def edit(rule: str, policies: dict[str, Any], delay: int) -> Fact:
@@ -320,7 +326,7 @@ def facts() -> st.SearchStrategy[Fact]:
         st.builds(finish, small, st.booleans()),
         st.builds(start, small, statuses, st.booleans()),
         st.builds(pause, st.none() | st.integers(1, 300), st.sampled_from(Missed)),
-        st.just(resume),
+        st.builds(resume, st.none() | st.sampled_from(Missed)),
         st.builds(edit, st.sampled_from(RULES), policies(), st.sampled_from([0, 0, 30])),
         st.builds(request, causes, small, overlaps, st.integers(0, 900), st.booleans()),
         st.builds(adjust, st.sampled_from(AdjustmentKind), small, st.integers(-90, 200)),

@@ -26,6 +26,7 @@ from everytick.domain.facts import (
     StartBackfill,
     Trigger,
     Undo,
+    UndoReschedule,
 )
 from everytick.domain.notes import Log, Note, Progress
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
@@ -174,7 +175,8 @@ class Pair:
         await self.both("request", await self.job_id(), Pause(until, missed, "why", "ada"))
 
     async def do_resume(self) -> None:
-        await self.both("request", await self.job_id(), Resume("ada"))
+        missed = self.random.choice([None, *Missed])
+        await self.both("request", await self.job_id(), Resume("ada", missed))
 
     async def do_request(self) -> None:
         """Ask by a key, now and then by the number of a call that was made before, as after a lost reply."""
@@ -199,7 +201,8 @@ class Pair:
         records = await self.both("get", [job_id])
         instant = records[job_id].job.bound(None).next_after(self.now()) if records else None
         if instant is not None:
-            elsewhere = overrides(Level.OCCURRENCE, {"queue": "gpu"})
+            own: list[dict[str, object]] = [{"queue": "gpu"}, {"payload": {"pages": 3}}, {"priority": 7}]
+            elsewhere = overrides(Level.OCCURRENCE, self.random.choice(own))
             choices: list[Fact] = [
                 Skip(instant, by="ada"),
                 Move(instant, instant + timedelta(minutes=1), by="ada"),
@@ -211,6 +214,13 @@ class Pair:
     async def do_reschedule(self) -> None:
         to = self.now() + timedelta(minutes=self.random.randrange(1, 20))
         await self.both("request", await self.job_id(), Reschedule(to, "ada"))
+
+    async def do_undo_reschedule(self) -> None:
+        """Take a next run back; now and then one that was never set."""
+        job_id = await self.job_id()
+        seen = (await self.both("look", [job_id])).get(job_id)
+        to = self.now() if seen is None or seen.reschedule is None else seen.reschedule.to
+        await self.both("request", job_id, UndoReschedule(to, "ada"))
 
     async def do_cancel(self) -> None:
         found = (await self.both("history", HistoryFilter())).occurrences

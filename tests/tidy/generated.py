@@ -70,6 +70,7 @@ def keywords() -> str:
     """Return the text of the module of keywords."""
     task = {name: policy for name, policy in POLICIES.items() if Level.TASK in policy.levels}
     job = {name: policy for name, policy in POLICIES.items() if name not in task}
+    single = {name: policy for name, policy in POLICIES.items() if Level.OCCURRENCE in policy.levels}
     lines = [
         *aliases(),
         "",
@@ -82,6 +83,11 @@ def keywords() -> str:
         "class JobPolicies(TaskPolicies, total=False):",
         '    """What one job may set."""',
         *(line for name, policy in job.items() for line in keyword(name, policy)),
+        "",
+        "",
+        "class OccurrencePolicies(TypedDict, total=False):",
+        '    """What one single occurrence may have of its own."""',
+        *(line for name, policy in single.items() for line in keyword(name, policy)),
     ]
     return KEYWORDS_HEAD + "\n".join(lines) + "\n"
 

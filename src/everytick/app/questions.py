@@ -47,11 +47,17 @@ class JobStatus:
 
 @value(frozen=True)
 class UpcomingRun:
-    """One of the next runs of a job. `id` and `detail`, who asked and why, are those of a run that was asked for."""
+    """One of the next runs of a job.
+
+    `id` is that of a run that was asked for. `mark` says what a person did to a run of the schedule: moved, amended,
+    rescheduled or skipped; `detail` says who asked or did it, and why. `instant` names it: from there it was moved.
+    """
 
     at: datetime
     id: str | None = None
     detail: str = ""
+    mark: str | None = None
+    instant: datetime | None = None
 
     @property
     def is_asked_for(self) -> bool:
@@ -109,15 +115,19 @@ class Questions(StoreAccess):
         """
         return [run.at for run in await self.upcoming(name, n)]
 
-    async def upcoming(self, name: str, n: int = 10) -> list[UpcomingRun]:
-        """Return the next runs of the job, up to `n`: of its schedule, and those that were asked for at a time."""
-        from everytick.domain.upcoming import upcoming
+    async def upcoming(self, name: str, n: int = 10, *, skipped: bool = False) -> list[UpcomingRun]:
+        """Return the next runs of the job, up to `n`: of its schedule, and those that were asked for at a time.
+
+        With `skipped`, the instants that a person has skipped are listed among them, each with its mark.
+        """
+        from everytick.domain.upcoming import coming_runs, skipped_by_hand
 
         store = await self._opened()
         job_id = (await self._find(store, name, storing=False)).job.id
-        scheduled = upcoming((await store.look([job_id]))[job_id], await store.now(), n)
+        snapshot, now = (await store.look([job_id]))[job_id], await store.now()
+        scheduled = coming_runs(snapshot, now, n) + (skipped_by_hand(snapshot, now) if skipped else [])
         asked = await store.later([job_id], n)
-        runs = [UpcomingRun(at) for at in scheduled]
+        runs = [UpcomingRun(run.at, None, run.detail, run.mark, run.instant) for run in scheduled]
         runs += [UpcomingRun(request.line_at, request.occurrence_id(job_id), request.detail) for _, request in asked]
         return sorted(runs, key=lambda run: run.at)[:n]
 

@@ -1,21 +1,36 @@
-"""What people ask of a job's schedule: pause, resume, reschedule, rewind, skip and move.
+"""What people ask of a job's schedule: pause, resume, reschedule, rewind; skip, move, amend, add and undo of one run.
 
 Each is stored as a fact; a plan decides what follows from it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias, Unpack
 
-from everytick.app.lookups import future, now_or_later
+from everytick.app.lookups import future, moment_of, now_or_later
 from everytick.app.requests import Requests
-from everytick.errors import InvalidInstant, shown
+from everytick.domain.config import UNSET
+from everytick.errors import Conflict, InvalidInstant, InvalidPolicies, shown
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from everytick.app.handle import Handle
+    from everytick.domain.facts import Fact
+    from everytick.domain.keywords import OccurrencePolicies, OverlapWord
+    from everytick.domain.schedule import Schedule
+    from everytick.domain.snapshots import Adjustment, JobSnapshot, Request
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
+
+MissedWord: TypeAlias = Literal["skip", "catch_up", "last"]
+"""What becomes of the instants of a pause once it is over."""
+
+ADDED = "added:"
+"""The keys of runs that were added begin with this. The time follows, so that one time is added once."""
+
+_LATER_READ = 10_000
+"""How many runs that were asked for at a time are looked through to find one that was added."""
 
 
 class ScheduleRequests(Requests):
@@ -27,10 +42,14 @@ class ScheduleRequests(Requests):
         *,
         until: datetime | str | None = None,
         reason: str = "",
-        missed: Literal["skip", "catch_up"] = "skip",
+        missed: MissedWord = "skip",
         by: str | None = None,
     ) -> None:
-        """Hold the schedule from now on. Its instants are skipped, or run after the resume if `missed` says so."""
+        """Hold the schedule from now on. `missed` says what becomes of its instants, unless `resume` says otherwise.
+
+        They are skipped, or handed to `recovery` once the pause is over: all of them with `catch_up`, the newest
+        with `last`.
+        """
         from everytick.domain.facts import Pause
         from everytick.domain.reading import choice
         from everytick.domain.snapshots import Missed
@@ -41,13 +60,19 @@ class ScheduleRequests(Requests):
         end = None if until is None else future("the end of a pause", until, await store.now())
         await store.request(record.job.id, Pause(end, what, reason, self._by(by)))
 
-    async def resume(self, name: str, *, by: str | None = None) -> bool:
-        """End a pause now. Return whether there was one."""
-        from everytick.domain.facts import Resume
+    async def resume(self, name: str, *, missed: MissedWord | None = None, by: str | None = None) -> bool:
+        """End a pause now. Return whether there was one.
 
+        `missed` says what becomes of the instants that were held; without it, what the pause says.
+        """
+        from everytick.domain.facts import Resume
+        from everytick.domain.reading import choice
+        from everytick.domain.snapshots import Missed
+
+        what = None if missed is None else choice("missed", Missed, missed)
         store = await self._opened()
         job_id = (await self._find(store, name)).job.id
-        return (await store.request(job_id, Resume(self._by(by)))).changed
+        return (await store.request(job_id, Resume(self._by(by), what))).changed
 
     async def reschedule(self, name: str, at: datetime | str, *, by: str | None = None) -> None:
         """Set the next run; the instants before it give way, those after it stay.
@@ -85,43 +110,191 @@ class ScheduleRequests(Requests):
         return is_ahead
 
     async def skip(self, name: str, at: datetime | str, *, reason: str = "", by: str | None = None) -> None:
-        """Skip one upcoming run."""
+        """Skip one single future instant of the schedule; `undo` takes that back."""
         from everytick.domain.facts import Skip
 
         store = await self._opened()
         record = await self._find(store, name)
-        instant = await self._coming(store, record, at)
-        await store.request(record.job.id, Skip(instant, reason, self._by(by)))
+        instant = await _coming_instant(store, record, at)
+        await _tell(store, record, Skip(instant, reason, self._by(by)))
 
     async def move(
         self, name: str, at: datetime | str, to: datetime | str, *, reason: str = "", by: str | None = None
     ) -> None:
-        """Let one single future instant run at another time; it keeps its id.
+        """Let one single future instant run at another time; it keeps its id, and what it was amended with.
 
-        To its own time it is moved back: that undoes a skip or a move of it.
+        To its own time it is moved back, as `undo` does.
         """
         from everytick.domain.facts import Move, Undo
 
         store = await self._opened()
         record = await self._find(store, name)
-        instant = await self._coming(store, record, at)
+        instant = await _coming_instant(store, record, at)
         target = future("where an instant is moved", to, await store.now())
         if target == instant and not await _is_moved_away(store, record.job.id, instant):
             raise InvalidInstant(to, "is where it stands already: give another time, or leave it")
         by = self._by(by)
         fact = Undo(instant, reason, by) if target == instant else Move(instant, target, reason, by)
-        await store.request(record.job.id, fact)
+        await _tell(store, record, fact)
 
-    async def _coming(self, store: AnyStore, record: JobRecord, at: datetime | str) -> datetime:
-        """Return the instant if it is in the future and the schedule names it."""
-        instant = future("one single instant", at, await store.now())
-        schedule = record.job.bound(None if record.last_end is None else record.last_end.ended_at)
-        if schedule.last_at(instant) != instant:
-            near = [schedule.last_at(instant), schedule.next_after(instant)]
-            said = " and ".join(nearby.isoformat() for nearby in near if nearby is not None) or "none"
-            reason = f"is not named by the schedule of job '{shown(record.job.name)}'; the nearest instants are {said}"
-            raise InvalidInstant(at, reason)
-        return instant
+    async def amend(
+        self,
+        name: str,
+        at: datetime | str,
+        *,
+        reason: str = "",
+        by: str | None = None,
+        **policies: Unpack[OccurrencePolicies],
+    ) -> None:
+        """Let one single future instant run with a payload or other policies of its own; `undo` takes that back.
+
+        It runs where it stands or is moved to. What it was amended with before stays, unless it is named again.
+        """
+        from everytick.domain.config import Level, overrides
+        from everytick.domain.facts import Amend
+
+        given = {key: written for key, written in policies.items() if key != "payload" or written is not None}
+        own = overrides(Level.OCCURRENCE, given, name, "one single instant")
+        if not own.items:
+            raise InvalidPolicies(name, "nothing is amended", ("payload={...}", "another policy, like priority=5"))
+        store = await self._opened()
+        record = await self._find(store, name)
+        self._refuse_unknown_keys(name, policies.get("payload"))
+        instant = await _coming_instant(store, record, at)
+        await _tell(store, record, Amend(instant, own, reason, self._by(by)))
+
+    async def add(
+        self,
+        name: str,
+        at: datetime | str,
+        payload: object = UNSET,
+        *,
+        overlap: OverlapWord | None = None,
+        reason: str = "",
+        by: str | None = None,
+    ) -> Handle:
+        """Add one single run at a time to come that the schedule does not name, and return its handle.
+
+        It is asked for as by `trigger(name, at=…)`. Added at the same time again, it is the same run; `undo` of
+        its time takes it back.
+        """
+        store = await self._opened()
+        record = await self._find(store, name)
+        moment = future("when a run is added", at, await store.now())
+        snapshot = (await store.look([record.job.id]))[record.job.id]
+        if _names(snapshot, moment):
+            away = any(each.at == moment and each.vacates for each in snapshot.adjustments)
+            hint = "undo what was said of it" if away else "amend it, or trigger another run beside it"
+            reason_why = f"is named by the schedule of job '{shown(record.job.name)}': {hint}"
+            raise InvalidInstant(at, reason_why)
+        key = f"{ADDED}{moment.isoformat()}"
+        return await self.trigger(name, payload, at=moment, key=key, overlap=overlap, reason=reason, by=by)
+
+    async def undo(self, name: str, at: datetime | str, *, reason: str = "", by: str | None = None) -> tuple[str, ...]:
+        """Take back what was said of one time to come, and return that: skip, move, amend, reschedule, add.
+
+        `at` is the instant of the schedule, or the time to which a run was moved, rescheduled or added.
+        """
+        from everytick.domain.facts import Cancel, Undo, UndoReschedule
+
+        store = await self._opened()
+        record = await self._find(store, name)
+        job_id, moment, by = record.job.id, moment_of(at), self._by(by)
+        snapshot = (await store.look([job_id]))[job_id]
+        undone: list[str] = []
+        for adjustment in _spoken_of(snapshot, moment):
+            await _tell(store, record, Undo(adjustment.at, reason, by))
+            undone += _words(adjustment)
+        moved = snapshot.reschedule
+        if (
+            moved is not None
+            and moved.to == moment
+            and (await store.request(job_id, UndoReschedule(moment, by))).changed
+        ):
+            undone.append("reschedule")
+        asked = [request for _, request in await store.later([job_id], _LATER_READ) if request.line_at == moment]
+        for request in asked:
+            if request.key.startswith(ADDED):
+                said = f"undone by {by}: {reason}" if reason else f"undone by {by}"
+                await store.request(request.occurrence_id(job_id), Cancel(said))
+                undone.append("add")
+        if not undone:
+            raise _nothing_to_undo(record.job.name, snapshot, moment, asked and asked[0].occurrence_id(job_id))
+        return tuple(undone)
+
+
+async def _tell(store: AnyStore, record: JobRecord, fact: Fact) -> None:
+    """Write the fact about one single instant, or say why it comes too late."""
+    if (await store.request(record.job.id, fact)).changed:
+        return
+    at = getattr(fact, "at", None)
+    text = f"job '{shown(record.job.name)}' has decided about {at} already: see everytick explain; nothing is changed"
+    raise Conflict(text)
+
+
+async def _coming_instant(store: AnyStore, record: JobRecord, at: datetime | str) -> datetime:
+    """Return the instant of the schedule that is meant: by itself, or by the time to which it was moved."""
+    moment, now = moment_of(at), await store.now()
+    snapshot = (await store.look([record.job.id]))[record.job.id]
+    is_named = moment > max(now, snapshot.watermark) and _names(snapshot, moment)
+    moved = [each.at for each in _spoken_of(snapshot, moment) if each.vacates and each.to is not None]
+    if not is_named and moved:
+        if len(moved) > 1:
+            listed = " and ".join(each.isoformat() for each in sorted(moved))
+            raise InvalidInstant(at, f"is where {listed} were moved: name one of them by its own time")
+        return moved[0]
+    instant = future("one single instant", at, now)
+    if instant <= snapshot.watermark:
+        raise Conflict(f"job '{shown(record.job.name)}' has decided about {instant.isoformat()} already")
+    if not is_named:
+        said = " and ".join(each.isoformat() for each in _nearest(snapshot, instant)) or "none"
+        reason = f"is not named by the schedule of job '{shown(record.job.name)}'; the nearest instants are {said}"
+        raise InvalidInstant(at, reason)
+    return instant
+
+
+def _schedule_at(snapshot: JobSnapshot, moment: datetime) -> Schedule:
+    """Return the schedule that is in force at a moment to come."""
+    from everytick.domain.upcoming import TICK, bound_schedule, in_force
+
+    return bound_schedule(snapshot, in_force(snapshot.editions, moment - TICK), snapshot.watermark, idle=True)
+
+
+def _names(snapshot: JobSnapshot, moment: datetime) -> bool:
+    return _schedule_at(snapshot, moment).last_at(moment) == moment
+
+
+def _nearest(snapshot: JobSnapshot, moment: datetime) -> list[datetime]:
+    """Return the instants before and after a moment that the schedule names and that are still to come."""
+    schedule = _schedule_at(snapshot, moment)
+    near = schedule.last_at(moment), schedule.next_after(moment)
+    return [each for each in near if each is not None and each > snapshot.watermark]
+
+
+def _spoken_of(snapshot: JobSnapshot, moment: datetime) -> list[Adjustment]:
+    """Return what was said of the instant at this moment, and of those that were moved to it."""
+    return [
+        each for each in snapshot.adjustments if moment in (each.at, each.to) and not each.done and not each.is_undone
+    ]
+
+
+def _words(adjustment: Adjustment) -> list[str]:
+    place = [str(adjustment.kind)] if adjustment.vacates else []
+    return [*place, "amend"] if adjustment.overrides is not None else place
+
+
+def _nothing_to_undo(name: str, snapshot: JobSnapshot, moment: datetime, asked: str | list[Request]) -> Conflict:
+    if asked:
+        return Conflict(
+            f"the run of '{shown(name)}' at {moment.isoformat()} was asked for by a trigger: cancel {asked}"
+        )
+    moved = snapshot.reschedule
+    known = [each.to or each.at for each in snapshot.adjustments if not each.done and not each.is_undone]
+    known += [] if moved is None else [moved.to]
+    said = (
+        f"; of these something was said: {', '.join(each.isoformat() for each in sorted(known)[:5])}" if known else ""
+    )
+    return Conflict(f"there is nothing to undo of '{shown(name)}' at {moment.isoformat()}{said}")
 
 
 async def _is_moved_away(store: AnyStore, job_id: str, instant: datetime) -> bool:

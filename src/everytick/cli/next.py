@@ -20,7 +20,7 @@ from everytick.errors import NotFound, StoreUnavailable, shown
 from everytick.exits import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from everytick.app import Everytick
     from everytick.app.questions import UpcomingRun
@@ -52,20 +52,20 @@ def next_verb(job: str | None, count: int | None, until: str | None, tz: str | N
     # One job that runs every few seconds must not hide all others.
     is_one_each = job is None and count is None and until is None
 
-    agenda = _agenda(job, 1 if is_one_each else count or _USUAL)
+    agenda = _agenda(job, 1 if is_one_each else count or _USUAL, skipped=not is_one_each)
     found = sorted((run for run in agenda.runs if end is None or run[0].at <= end), key=lambda run: run[0].at)
     found = found if is_one_each else found[: count or _USUAL]
     rows = [
-        (run.at, run_job.name, note, None if run.is_asked_for else agenda.moved.get((run_job.id, run.at)), run.id)
+        (run.at, run_job.name, note, run.instant if run.mark == "moved" else None, run.id, run.mark, run.detail)
         for (run, run_job), note in zip(found, _notes(found, agenda.now), strict=True)
     ]
     if as_json:
-        names = ("at", "job", "clock_change", "moved_from", "asked_for")
+        names = ("at", "job", "clock_change", "moved_from", "asked_for", "mark", "detail")
         show_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     notes = [
-        "; ".join(filter(None, (note, f"moved from {times.shown(moved)}" if moved else None, _asked_words(run))))
-        for (_, _, note, moved, _), (run, _) in zip(rows, found, strict=True)
+        "; ".join(filter(None, (row[2], _mark_words(run, times), _asked_words(run))))
+        for row, (run, _) in zip(rows, found, strict=True)
     ]
     table = [(row[0], row[1], note) for row, note in zip(rows, notes, strict=True)]
     is_noted = any(notes) or not is_terminal()
@@ -75,28 +75,24 @@ def next_verb(job: str | None, count: int | None, until: str | None, tz: str | N
 
 
 class Agenda(NamedTuple):
-    """Runs with their jobs, and the time it is. `moved` says from where runs were moved, by job id and time."""
+    """Runs with their jobs, and the time it is."""
 
     runs: list[tuple[UpcomingRun, Job]]
     now: datetime
-    moved: Mapping[tuple[str, datetime], datetime]
 
 
-def _agenda(job: str | None, count: int) -> Agenda:
+def _agenda(job: str | None, count: int, *, skipped: bool) -> Agenda:
     """The next runs of each job: from the store, or from definitions if there is none."""
 
     async def asked(app: Everytick) -> Agenda:
         store = await store_of_app(app)
         records = await app.jobs() if job is None else [await app.job(job)]
-        runs = [(run, record.job) for record in records for run in await upcoming(app, record.job.name, count)]
-        seen = await store.look([record.job.id for record in records])
-        moved = {
-            (id_, adjustment.to): adjustment.at
-            for id_, snapshot in seen.items()
-            for adjustment in snapshot.adjustments
-            if adjustment.to is not None and adjustment.vacates
-        }
-        return Agenda(runs, await store.now(), moved)
+        runs = [
+            (run, record.job)
+            for record in records
+            for run in await upcoming(app, record.job.name, count, skipped=skipped)
+        ]
+        return Agenda(runs, await store.now())
 
     app = application(make=True)
     if not app.definitions and app.jobs_folder is None:
@@ -124,7 +120,7 @@ def _defined(app: Everytick, job: str | None, count: int) -> Agenda:
         raise Refused(f"job not found: {shown(job)}{did_you_mean(job, jobs)}", Exit.NOT_FOUND)
     chosen = jobs.values() if job is None else [jobs[job]]
     runs = [(UpcomingRun(at), chosen_job) for chosen_job in chosen for at in coming(chosen_job, now, count)]
-    return Agenda(runs, now, {})
+    return Agenda(runs, now)
 
 
 def _jobs_of(app: Everytick) -> Iterator[Job]:
@@ -138,12 +134,20 @@ def _jobs_of(app: Everytick) -> Iterator[Job]:
             yield from (file_job.job for file_job in file.jobs if not file_job.suspended)
 
 
-async def upcoming(app: Everytick, name: str, count: int) -> list[UpcomingRun]:
+async def upcoming(app: Everytick, name: str, count: int, *, skipped: bool = False) -> list[UpcomingRun]:
     """Return when the job runs next. A job that was removed since does not run."""
     try:
-        return await app.upcoming(name, count)
+        return await app.upcoming(name, count, skipped=skipped)
     except NotFound:
         return []
+
+
+def _mark_words(run: UpcomingRun, times: Times) -> str | None:
+    """Say what a person did to a run of the schedule, who and why."""
+    if run.mark is None:
+        return None
+    moved = f"from {times.shown(run.instant)}" if run.mark == "moved" and run.instant is not None else ""
+    return " ".join(filter(None, (run.mark, moved, run.detail)))
 
 
 def _asked_words(run: UpcomingRun) -> str | None:
@@ -158,7 +162,7 @@ def _notes(found: list[tuple[UpcomingRun, Job]], now: datetime) -> list[str | No
     last: dict[str, datetime] = {}
     notes: list[str | None] = []
     for run, job in found:
-        if run.is_asked_for:
+        if run.is_asked_for or run.mark is not None:
             notes.append(None)
             continue
         at = run.at

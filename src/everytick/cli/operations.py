@@ -254,7 +254,10 @@ def backfill_verb(
 @job_argument("job")
 @click.option("--until", metavar="T", help="When it goes on by itself; else somebody must resume it.")
 @click.option(
-    "--missed", default="skip", type=click.Choice(["skip", "catch_up"]), help="What becomes of the instants meanwhile."
+    "--missed",
+    default="skip",
+    type=click.Choice(["skip", "catch_up", "last"]),
+    help="What becomes of the instants meanwhile: skipped, all handed to recovery, or the newest of them.",
 )
 @_reason
 @in_utc
@@ -266,11 +269,16 @@ def pause_verb(job: str, until: str | None, missed: Any, reason: str, utc: bool)
     say(f"'{job}' is paused" + (": everytick resume lets it go on" if end is None else f" until {times.shown(end)}"))
 
 
-@click.command("resume", cls=Verb, help="End a pause.")
+@click.command("resume", cls=Verb, help="End a pause.\n\nExample: everytick resume nightly --missed last")
 @job_argument("job")
-def resume_verb(job: str) -> None:
+@click.option(
+    "--missed",
+    type=click.Choice(["skip", "catch_up", "last"]),
+    help="What becomes of the instants that were held; else what the pause says.",
+)
+def resume_verb(job: str, missed: Any) -> None:
     """End a pause."""
-    was_paused = ask(lambda app: app.resume(job, by=who()))
+    was_paused = ask(lambda app: app.resume(job, missed=missed, by=who()))
     say(f"'{job}' goes on" if was_paused else f"'{job}' was not paused")
 
 
@@ -302,7 +310,7 @@ def reschedule_verb(job: str, at: str, utc: bool) -> None:
     say(f"'{job}' runs next at {times.shown(instant)}")
 
 
-@click.command("skip", cls=Verb, help="Skip one upcoming run of a job.")
+@click.command("skip", cls=Verb, help="Skip one upcoming run of a job; undo takes that back.")
 @job_argument("job")
 @click.argument("at")
 @_reason
@@ -327,6 +335,83 @@ def move_verb(job: str, at: str, to: str, reason: str, utc: bool) -> None:
     instant, target = times.read(at), times.read(to)
     ask(lambda app: app.move(job, instant, target, reason=reason, by=who()))
     say(f"'{job}' runs at {times.shown(target)} instead of {times.shown(instant)}")
+
+
+@click.command(
+    "amend",
+    cls=Verb,
+    help="Run one single future instant of a job with a payload or policies of its own.\n\n"
+    "Example: everytick amend nightly 2026-12-24T02:30Z --payload '{\"pages\": 3}' --set priority=5",
+)
+@job_argument("job")
+@click.argument("at")
+@click.option("--payload", metavar="JSON", help="What its tasks are given; @FILE reads a file.")
+@click.option(
+    "--set", "policies", metavar="NAME=VALUE", multiple=True, help="A policy of this run alone, like queue=gpu."
+)
+@_reason
+@in_utc
+def amend_verb(job: str, at: str, payload: str | None, policies: tuple[str, ...], reason: str, utc: bool) -> None:
+    """Run one single future instant with a payload or policies of its own."""
+    times = Times(utc)
+    instant, given = times.read(at), dict(map(_policy, policies))
+    if payload is not None:
+        given["payload"] = _json(payload)
+    ask(lambda app: app.amend(job, instant, reason=reason, by=who(), **given))
+    say(f"'{job}' at {times.shown(instant)} runs with {', '.join(sorted(given))} of its own")
+
+
+def _policy(text: str) -> tuple[str, Any]:
+    """Read one policy as it is written after --set; its value is JSON, or else text."""
+    import json
+
+    name, sign, written = text.partition("=")
+    if not sign or not name:
+        raise click.UsageError(f"--set {shown(text)} is not NAME=VALUE: write it like --set priority=5")
+    try:
+        return name, json.loads(written)
+    except ValueError:
+        return name, written
+
+
+@click.command(
+    "add",
+    cls=Verb,
+    help="Add one single run at a time to come that the schedule does not name.\n\n"
+    "Writes the occurrence's id; undo takes it back.",
+)
+@job_argument("job")
+@click.argument("at")
+@click.option("--payload", metavar="JSON", help="What its tasks are given; @FILE reads a file.")
+@_reason
+@in_utc
+def add_verb(job: str, at: str, payload: str | None, reason: str, utc: bool) -> None:
+    """Add one single run at a time to come."""
+    from everytick.domain.config import UNSET
+
+    times = Times(utc)
+    moment, given = times.read(at), UNSET if payload is None else _json(payload)
+    handle = ask(lambda app: app.add(job, moment, given, reason=reason, by=who()))
+    write(handle.id)
+    say(f"'{job}' runs also at {times.shown(moment)}")
+
+
+@click.command(
+    "undo",
+    cls=Verb,
+    help="Take back what was said of one time to come: skip, move, amend, add, reschedule.\n\n"
+    "AT is the instant, or the time to which a run was moved, rescheduled or added.",
+)
+@job_argument("job")
+@click.argument("at")
+@_reason
+@in_utc
+def undo_verb(job: str, at: str, reason: str, utc: bool) -> None:
+    """Take back what was said of one time to come."""
+    times = Times(utc)
+    moment = times.read(at)
+    undone = ask(lambda app: app.undo(job, moment, reason=reason, by=who()))
+    say(f"'{job}' at {times.shown(moment)}: the {' and the '.join(undone)} is undone")
 
 
 # -------------------------------------------------------------------------------------------------- the definitions

@@ -6,12 +6,13 @@ oldest, and the caller stops when it has enough.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from everytick.domain.decisions import Refusal, Why
 from everytick.domain.job import Job
 from everytick.domain.schedule import Schedule
-from everytick.domain.snapshots import Adjustment, JobSnapshot, Missed
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, JobSnapshot, Missed
 from everytick.domain.upcoming import TICK, bound_schedule, in_force
 from everytick.domain.values import value
 
@@ -55,20 +56,60 @@ def segments_of(snapshot: JobSnapshot, now: datetime, *, idle: bool) -> list[Seg
         return [Segment(after, now, job.version, bound_schedule(snapshot, job, after, idle=idle))]
     edges = {edition.in_force_after for edition in editions}
     edges |= {edge for pause in snapshot.pauses for edge in (pause.since, pause.until)}
+    newest = _newest_held(snapshot, now, idle)
+    edges |= {edge - TICK for edge in newest.values()}
     if snapshot.reschedule is not None:
         edges |= {snapshot.reschedule.made_at, snapshot.reschedule.to - TICK}
     inside = sorted(edge for edge in edges if edge is not None and after < edge < now)
-    return [_segment(snapshot, start, end, idle) for start, end in zip([after, *inside], [*inside, now], strict=True)]
+    cuts = zip([after, *inside], [*inside, now], strict=True)
+    return [_segment(snapshot, newest, start, end, idle) for start, end in cuts]
 
 
-def _segment(snapshot: JobSnapshot, after: datetime, through: datetime, idle: bool) -> Segment:
+def _segment(
+    snapshot: JobSnapshot, newest: Mapping[datetime, datetime], after: datetime, through: datetime, idle: bool
+) -> Segment:
     job = in_force(snapshot.editions, after)
     schedule = bound_schedule(snapshot, job, snapshot.watermark, idle=idle)
-    return Segment(after, through, job.version, schedule, _hold(snapshot, job, after, through))
+    hold = _hold(snapshot, job, after, through) or _left_over(snapshot, newest, after, through)
+    return Segment(after, through, job.version, schedule, hold)
+
+
+def _newest_held(snapshot: JobSnapshot, now: datetime, idle: bool) -> dict[datetime, datetime]:
+    """Return the newest time that each pause held which is over and of which only the last runs, by its end."""
+    found = {}
+    for pause in snapshot.pauses:
+        if pause.missed is Missed.LAST and not pause.holds(now):
+            assert pause.until is not None, "a pause that is over has an end"
+            newest = _newest_between(snapshot, max(pause.since, snapshot.watermark), pause.until, idle)
+            if newest is not None:
+                found[pause.until] = newest
+    return found
+
+
+def _newest_between(snapshot: JobSnapshot, after: datetime, through: datetime, idle: bool) -> datetime | None:
+    """Return the newest time in `(after, through]` at which something would run but for a pause."""
+    moved, away = snapshot.reschedule, {each.at for each in snapshot.adjustments if each.vacates}
+    targets = [each.to for each in snapshot.adjustments if each.to is not None and each.vacates and not each.done]
+    targets += [] if moved is None else [moved.to]
+    newest = max((each for each in targets if after < each <= through), default=None)
+    edges = [edition.in_force_after for edition in snapshot.editions]
+    edges += [] if moved is None else [moved.made_at, moved.to - TICK]
+    while through > after:
+        begin = max((edge for edge in edges if edge is not None and after < edge < through), default=after)
+        job = in_force(snapshot.editions, begin)
+        schedule = bound_schedule(snapshot, job, snapshot.watermark, idle=idle)
+        gives_way = not job.enabled or (moved is not None and moved.made_at <= begin and through < moved.to)
+        instant = None if gives_way else schedule.last_at(through)
+        while instant is not None and instant > begin and instant in away:
+            instant = schedule.last_at(instant - TICK)
+        if instant is not None and instant > begin:
+            return instant if newest is None else max(instant, newest)
+        through = begin
+    return newest
 
 
 def _hold(snapshot: JobSnapshot, job: Job, after: datetime, through: datetime) -> Refusal | None:
-    """The first reason that holds a whole segment back."""
+    """The first reason that holds a whole segment back; what a pause leaves of its instants is told by `_left_over`."""
     moved = snapshot.reschedule
     if moved is not None and moved.made_at <= after and through < moved.to:
         return Why.RESCHEDULED, f"to {moved.to.isoformat()}"
@@ -81,27 +122,58 @@ def _hold(snapshot: JobSnapshot, job: Job, after: datetime, through: datetime) -
     return None
 
 
+def _left_over(
+    snapshot: JobSnapshot, newest: Mapping[datetime, datetime], after: datetime, through: datetime
+) -> Refusal | None:
+    """Why a pause that is over runs nothing of this time: a later one of its instants is the last."""
+    for pause in snapshot.pauses:
+        last = None if pause.until is None or pause.missed is not Missed.LAST else newest.get(pause.until)
+        if last is not None and pause.since <= after and through < last:
+            return Why.PAUSED, ", ".join(filter(None, (pause.detail, "only the newest is run")))
+    return None
+
+
 def asked_by_hand(snapshot: JobSnapshot, now: datetime, segments: list[Segment], *, idle: bool) -> list[Candidate]:
-    """Return the targets of moves and of a reschedule that have come, the newest first."""
+    """Return the targets of moves and of a reschedule that have come, the newest first.
+
+    What was moved, and skipped after its old place was decided, is among them: it is recorded as skipped.
+    """
+    newest = _newest_held(snapshot, now, idle)
     found = [
-        _by_hand(snapshot, each.to, each.at, each, idle)
+        _by_hand(snapshot, newest, each.to, each.at, each, idle)
         for each in snapshot.adjustments
         if each.to is not None and each.to <= now and not each.done and each.vacates
     ]
+    found += [
+        replace(_by_hand(snapshot, newest, each.at, each.at, each, idle), refusal=skipped_by(each))
+        for each in snapshot.adjustments
+        if each.kind is AdjustmentKind.SKIP and each.at <= snapshot.watermark and not each.done
+    ]
     moved = snapshot.reschedule
     if moved is not None and moved.to <= now and not _names(segments, moved.to):
-        found.append(_by_hand(snapshot, moved.to, moved.to, None, idle))
+        found.append(_by_hand(snapshot, newest, moved.to, moved.to, None, idle))
     return sorted(found, key=lambda each: each.instant, reverse=True)
 
 
 def _by_hand(
-    snapshot: JobSnapshot, to: datetime, named_for: datetime, adjustment: Adjustment | None, idle: bool
+    snapshot: JobSnapshot,
+    newest: Mapping[datetime, datetime],
+    to: datetime,
+    named_for: datetime,
+    adjustment: Adjustment | None,
+    idle: bool,
 ) -> Candidate:
     """A moved occurrence stands for the time of its original instant; what holds its new time holds it too."""
     named_by = in_force(snapshot.editions, named_for - TICK)
     before = bound_schedule(snapshot, named_by, snapshot.watermark, idle=idle).last_at(named_for - TICK)
     hold = _hold(snapshot, in_force(snapshot.editions, to - TICK), to - TICK, to)
+    hold = hold or _left_over(snapshot, newest, to - TICK, to)
     return Candidate(to, named_for, before, named_by.version, adjustment, True, hold)
+
+
+def skipped_by(adjustment: Adjustment) -> Refusal:
+    """Return who skipped the instant by hand, and why."""
+    return Why.ADJUSTED, " ".join(filter(None, (adjustment.by and f"by {adjustment.by}", adjustment.reason)))
 
 
 def _names(segments: list[Segment], instant: datetime) -> bool:

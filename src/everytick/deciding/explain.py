@@ -374,7 +374,7 @@ def _adjusted(evidence: Evidence) -> Explanation | None:
     """What somebody has said about this single instant: of all that can hold it back, a plan asks this first."""
     for each in evidence.snapshot.adjustments:
         if each.at == evidence.at and each.vacates and evidence.at > evidence.snapshot.watermark:
-            by = " ".join(filter(None, (each.by and f" by {each.by}", each.reason and f"({each.reason})")))
+            by = f" {each.by_whom}" if each.by_whom else ""
             if each.to is not None:
                 said = f"it is moved to {each.to.isoformat()}{by}"
                 return _answer(evidence, Verdict.MOVED_BY_HAND, said, moved_to=each.to)
@@ -394,10 +394,15 @@ def _held_by_open_pause(evidence: Evidence) -> Explanation | None:
     until = "until somebody resumes it" if pause.until is None else f"until {pause.until.isoformat()}"
     why = f" ({pause.reason})" if pause.reason else ""
     said = f"the job is paused{by}{why} since {pause.since.isoformat()}, {until}: "
-    if pause.missed is Missed.SKIP:
-        said += "it was skipped" if at <= evidence.now else "it is skipped"
-    else:
-        said += "once resumed, recovery decides about it"
+    match pause.missed:
+        case Missed.SKIP:
+            said += "it was skipped" if at <= evidence.now else "it is skipped"
+        case Missed.LAST:
+            said += "once resumed, recovery decides about the newest that was held, and the others are skipped"
+        case Missed.CATCH_UP:
+            said += "once resumed, recovery decides about it"
+    if pause.holds(evidence.now):
+        said += ", unless the resume says otherwise"
     return _answer(evidence, Verdict.PAUSED, said, pause=pause)
 
 
@@ -486,11 +491,22 @@ def _will_be(evidence: Evidence, creation: Creation) -> Explanation:
         said = f"it will wait in line {creation.detail}".rstrip()
         return _answer(evidence, Verdict.WAITING_IN_LINE, said, behind=_behind(creation.detail))
     moved = _moved_here(evidence)
-    if moved is None and not names(_at_the_time(evidence)[1], evidence.at):
-        moved = "somebody has set this time by hand"
+    if (told := _spoken_of(evidence)) is not None:
+        moved = ", ".join(filter(None, (moved, told)))
     late = creation.ready_at - evidence.at
     said = f"it will run as {creation.id}" + (f", {late} later (jitter)" if late > timedelta(0) else "")
     return _answer(evidence, Verdict.WILL_RUN, f"{said}; {moved}" if moved else said)
+
+
+def _spoken_of(evidence: Evidence) -> str | None:
+    """Say what a person has said of the run at this time."""
+    at, moved = evidence.at, evidence.snapshot.reschedule
+    told = [each for each in evidence.snapshot.adjustments if at in (each.at, each.to) and (each.to or each.at) == at]
+    if told:
+        return f"it is {' and '.join(each.detail for each in told)}"
+    if moved is not None and moved.to == at:
+        return f"it is the next run, set{f' by {moved.by}' if moved.by else ' by hand'}"
+    return None
 
 
 def _answer(

@@ -247,6 +247,8 @@ class _Decided:
         if not isinstance(verdict, tuple):
             why = Why.ASKED if candidate is None else Why.LATE if newcomer.late else Why.ON_TIME
             detail = behind if verdict is OccurrenceStatus.QUEUED else ""
+            if candidate is not None and candidate.adjustment is not None:
+                detail = ", ".join(filter(None, (candidate.adjustment.detail, detail)))
             self.creations.append(_creation(self.job, newcomer, verdict, self.now, why, detail))
         elif candidate is not None and not candidate.by_hand:
             self.refused.append((candidate, verdict))

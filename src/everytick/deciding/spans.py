@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from everytick.deciding.candidates import Candidate, Segment
+from everytick.deciding.candidates import Candidate, Segment, skipped_by
 from everytick.deciding.recovery import DueInstants
 from everytick.domain.decisions import Refusal, Span, Why
 from everytick.domain.schedule import Schedule
@@ -45,7 +45,7 @@ def _taken_away(adjusted: dict[datetime, Adjustment], after: datetime, through: 
 def _by_whom(adjustment: Adjustment) -> Refusal:
     if adjustment.to is not None:
         return Why.MOVED, f"to {adjustment.to.isoformat()}"
-    return Why.ADJUSTED, " ".join(filter(None, (adjustment.by and f"by {adjustment.by}", adjustment.reason)))
+    return skipped_by(adjustment)
 
 
 def _add_untouched(

@@ -322,6 +322,10 @@ class Overrides:
         """Return the value this level sets, or UNSET."""
         return dict(self.items).get(key, UNSET)
 
+    def with_all(self, others: "Overrides") -> "Overrides":
+        """Return these and the others of the same level; where both set a policy, the other one counts."""
+        return replace(self, items=tuple(sorted({**dict(self.items), **dict(others.items)}.items())))
+
     def as_data(self) -> dict[str, object]:
         """Return what is set as JSON can carry it; `overrides` reads it back equal."""
         return {key: as_data(found) for key, found in self.items}

@@ -4,6 +4,7 @@
 who asks and `reason` why, where the fact keeps them.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
 
@@ -82,14 +83,18 @@ class Pause:
 
 @value
 class Resume:
-    """End a pause now. It changes nothing where the job is not paused."""
+    """End a pause now. It changes nothing where the job is not paused.
+
+    `missed` says what becomes of the instants that were held; without it, what the pause itself says.
+    """
 
     by: str = ""
+    missed: Missed | None = None
 
 
 @value
 class Skip:
-    """Skip one upcoming run."""
+    """Skip one single future instant."""
 
     at: datetime
     reason: str = ""
@@ -108,7 +113,7 @@ class Move:
 
 @value
 class Amend:
-    """Run one single future instant with overrides of its own."""
+    """Run one single future instant with overrides of its own, where it stands or is moved to."""
 
     at: datetime
     overrides: Overrides
@@ -118,7 +123,7 @@ class Amend:
 
 @value
 class Undo:
-    """Let one single future instant run where the schedule names it, whatever was said of it before."""
+    """Let one single future instant run as the schedule and the definition say, whatever was said of it before."""
 
     at: datetime
     reason: str = ""
@@ -128,6 +133,17 @@ class Undo:
 @value
 class Reschedule:
     """Set the next run; the instants before it give way."""
+
+    to: datetime
+    by: str = ""
+
+
+@value
+class UndoReschedule:
+    """Let the instants before `to` run again, and none at `to` that the schedule does not name.
+
+    It changes nothing unless the next run is set to this time.
+    """
 
     to: datetime
     by: str = ""
@@ -151,12 +167,12 @@ class Cancel:
 
 Asks: TypeAlias = Trigger | Replay | StartBackfill
 Adjusts: TypeAlias = Skip | Move | Amend | Undo
-Fact: TypeAlias = Asks | Adjusts | Pause | Resume | Reschedule | Rewind | Cancel
+Fact: TypeAlias = Asks | Adjusts | Pause | Resume | Reschedule | UndoReschedule | Rewind | Cancel
 
 ASKS: tuple[type[Asks], ...] = (Trigger, Replay, StartBackfill)
 """What asks for occurrences. Only these take a transaction of the caller's own."""
 
-REVISES: frozenset[type[Fact]] = frozenset({Pause, Resume, Skip, Move, Amend, Undo, Reschedule, Rewind})
+REVISES: frozenset[type[Fact]] = frozenset({Pause, Resume, Skip, Move, Amend, Undo, Reschedule, UndoReschedule, Rewind})
 """What makes older snapshots of the job stale. A plan that did not see one of the others is only late."""
 
 
@@ -208,13 +224,30 @@ def request_of(fact: Asks, at: datetime) -> Request:
             )
 
 
-def adjustment_of(fact: Adjusts) -> Adjustment:
-    """Return the adjustment that a plan sees: an instant that runs where it is named is moved to its own place."""
+def adjusted(before: Adjustment | None, fact: Adjusts, now: datetime, decided_through: datetime) -> Adjustment | None:
+    """Return the adjustment that a plan sees, or None where the fact changes nothing of what was said `before`.
+
+    A skip and a move say where it runs, an amendment what it runs with: neither forgets the other. An undo forgets
+    both. What is decided stays as it is; a move to a time that is still to come may be changed also after the old
+    place is decided, but not undone.
+    """
+    is_undo, is_decided = isinstance(fact, Undo), fact.at <= decided_through
+    if before is None and (is_undo or is_decided):
+        return None
+    if before is not None and (before.done or (is_undo and (before.is_undone or is_decided))):
+        return None
+    known = before or Adjustment(fact.at, AdjustmentKind.AMEND)
+    told = replace(known, reason=fact.reason, by=fact.by, told_at=now)
     match fact:
         case Skip():
-            return Adjustment(fact.at, AdjustmentKind.SKIP, reason=fact.reason, by=fact.by)
+            return replace(told, kind=AdjustmentKind.SKIP, to=None)
+        case Move():
+            return replace(told, kind=AdjustmentKind.MOVE, to=fact.to)
+        case Undo():
+            return replace(told, kind=AdjustmentKind.MOVE, to=fact.at, overrides=None)
         case Amend():
-            return Adjustment(fact.at, AdjustmentKind.AMEND, reason=fact.reason, by=fact.by, overrides=fact.overrides)
-        case Move() | Undo():
-            to = fact.to if isinstance(fact, Move) else fact.at
-            return Adjustment(fact.at, AdjustmentKind.MOVE, to, fact.reason, fact.by)
+            own = known.overrides
+            merged = fact.overrides if own is None else own.with_all(fact.overrides)
+            if known.is_undone:
+                told = replace(told, kind=AdjustmentKind.AMEND, to=None)
+            return replace(told, overrides=merged)

@@ -136,3 +136,34 @@ class JobPolicies(TaskPolicies, total=False):
 
     on_recovery: Notify | Mapping[str, Any] | Iterable[Notify | Mapping[str, Any]] | Unset | None
     """Who is told once when the job runs well again after failures."""
+
+
+class OccurrencePolicies(TypedDict, total=False):
+    """What one single occurrence may have of its own."""
+
+    failure: FailureWord | Unset
+    """What a task that failed for good means for the other tasks."""
+
+    retry: Retry | Mapping[str, Any] | Unset | None
+    """How often a failed attempt is tried again; none means never, but 3 times with failure retry_on_failure."""
+
+    execution_timeout: Duration | Unset | None
+    """How long one occurrence may take from its first claim on, retries included."""
+
+    task_timeout: Duration | Unset | None
+    """How long one attempt of a task may take."""
+
+    on_orphan: OnOrphanWord | Unset
+    """What becomes of an occurrence whose node fell silent."""
+
+    priority: int | Unset
+    """Of what is ready to start, a higher number starts first."""
+
+    queue: str | Unset
+    """Which queue it waits in; a node takes from the queues it was given."""
+
+    payload: Any
+    """What every occurrence is given, unless its trigger gives something else."""
+
+    max_lost: int | Unset | None
+    """How often an occurrence may lose its node before it fails; none is no limit."""

@@ -26,6 +26,7 @@ class Missed(StrEnum):
 
     SKIP = "skip"
     CATCH_UP = "catch_up"
+    LAST = "last"
 
 
 @value
@@ -83,7 +84,8 @@ class AdjustmentKind(StrEnum):
 class Adjustment:
     """One instant that is skipped, moved to another time, or run with `overrides` of its own.
 
-    What was moved is `done` once it exists at its new time; it may be amended too.
+    What was moved is `done` once it exists at its new time; it may be amended too. One that is moved to its own
+    place runs as the schedule says: that undoes what was said of it before. `told_at` is when it was last spoken of.
     """
 
     at: datetime
@@ -93,11 +95,31 @@ class Adjustment:
     by: str = ""
     done: bool = False
     overrides: Overrides | None = None
+    told_at: datetime | None = None
 
     @property
     def vacates(self) -> bool:
         """Whether nothing runs in its old place: it is skipped, or moved to another time."""
         return self.kind is not AdjustmentKind.AMEND and self.to != self.at
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether it runs as the schedule says, after all."""
+        return self.to == self.at
+
+    @property
+    def by_whom(self) -> str:
+        """Who spoke of it last, and why."""
+        return " ".join(filter(None, (self.by and f"by {self.by}", self.reason and f"({self.reason})")))
+
+    @property
+    def detail(self) -> str:
+        """What was done to what runs, by whom and why, for those who ask about it."""
+        if self.is_undone:
+            return f"left as scheduled {self.by_whom}".rstrip()
+        moved = f"moved from {self.at.isoformat()}" if self.vacates else ""
+        done = " and ".join(filter(None, (moved, "amended" if self.overrides is not None else "")))
+        return " ".join(filter(None, (done, self.by_whom)))
 
 
 @value

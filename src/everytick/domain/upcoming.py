@@ -4,10 +4,13 @@ Plans, questions and the stores' verbs ask the same function, so that they give 
 """
 
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 
+from everytick.domain.config import Overrides
 from everytick.domain.job import Job
 from everytick.domain.schedule import Schedule, waits_for_end
-from everytick.domain.snapshots import Edition, JobSnapshot, PausedSpan
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, JobSnapshot, PausedSpan, Rescheduled
+from everytick.domain.values import value
 
 TICK = timedelta(microseconds=1)
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -65,13 +68,63 @@ def next_run(snapshot: JobSnapshot, now: datetime, *, idle: bool | None = None) 
 def upcoming(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None = None) -> list[datetime]:
     """Return up to `n` times after now at which the job will run, if a node runs and no request changes it.
 
-    Pauses that skip, single instants that are skipped or moved, and a reschedule are seen;
+    Pauses, single instants that are skipped or moved, and a reschedule are seen;
     what overlap and recovery will say then is not known before. `idle` says whether nothing of
     the job is active, where that is no longer as the snapshot has it.
     """
+    return [at for at, _ in _runs(snapshot, now, n, idle=idle)]
+
+
+class Mark(StrEnum):
+    """What a person said of a run to come."""
+
+    MOVED = "moved"
+    AMENDED = "amended"
+    RESCHEDULED = "rescheduled"
+    SKIPPED = "skipped"
+
+
+@value(frozen=True)
+class ComingRun:
+    """One run to come of a schedule: when it runs, and the instant that names it.
+
+    A run that a person has spoken of has a `mark`, and `detail` says who and why. `overrides` are its own.
+    """
+
+    at: datetime
+    instant: datetime
+    mark: Mark | None = None
+    detail: str = ""
+    overrides: Overrides | None = None
+
+
+def coming_runs(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None = None) -> list[ComingRun]:
+    """Return the runs at the times that `upcoming` gives."""
+    told = {each.at: each for each in snapshot.adjustments if not each.is_undone}
+    moved = snapshot.reschedule
+    return [_marked(at, instant, told.get(instant), moved) for at, instant in _runs(snapshot, now, n, idle=idle)]
+
+
+def _marked(at: datetime, instant: datetime, told: Adjustment | None, moved: Rescheduled | None) -> ComingRun:
+    if told is not None:
+        mark = Mark.MOVED if told.vacates else Mark.AMENDED
+        return ComingRun(at, instant, mark, told.by_whom, told.overrides)
+    if moved is not None and moved.to == instant:
+        return ComingRun(at, instant, Mark.RESCHEDULED, moved.by and f"by {moved.by}")
+    return ComingRun(at, instant)
+
+
+def skipped_by_hand(snapshot: JobSnapshot, now: datetime) -> list[ComingRun]:
+    """Return the instants after now that a person has skipped, in order."""
+    told = (each for each in snapshot.adjustments if each.kind is AdjustmentKind.SKIP and each.at > now)
+    return [ComingRun(each.at, each.at, Mark.SKIPPED, each.by_whom) for each in sorted(told, key=lambda each: each.at)]
+
+
+def _runs(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None = None) -> list[tuple[datetime, datetime]]:
+    """Return the next runs: when each runs, and the instant that names it."""
     if snapshot.retire_at is not None:
         return []
-    found = {each for each in set_by_hand(snapshot, now) if _may_run(snapshot, each)}
+    found = {each for each in _set_by_hand(snapshot, now) if _may_run(snapshot, each[0])}
     if idle is None:
         idle = not snapshot.busy_count and not snapshot.waiting_count
     away = {each.at for each in snapshot.adjustments if each.vacates}
@@ -83,7 +136,7 @@ def upcoming(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None 
         at, held = instant, _held_until(snapshot, instant)
         if held is None:
             if instant not in away:
-                found.add(instant)
+                found.add((instant, instant))
                 named += 1
         elif held == _NEVER:
             break
@@ -99,10 +152,16 @@ def _may_run(snapshot: JobSnapshot, target: datetime) -> bool:
 
 def set_by_hand(snapshot: JobSnapshot, now: datetime) -> list[datetime]:
     """Return the times after now that were set by hand: targets of moves and of a reschedule."""
-    found = [each.to for each in snapshot.adjustments if each.to is not None and each.vacates and not each.done]
+    return [to for to, _ in _set_by_hand(snapshot, now)]
+
+
+def _set_by_hand(snapshot: JobSnapshot, now: datetime) -> list[tuple[datetime, datetime]]:
+    """Return the times after now that were set by hand, each with the instant that names it."""
+    moves = ((each.to, each.at) for each in snapshot.adjustments if each.vacates and not each.done)
+    found = [(to, at) for to, at in moves if to is not None]
     if snapshot.reschedule is not None:
-        found.append(snapshot.reschedule.to)
-    return [each for each in found if each > now]
+        found.append((snapshot.reschedule.to, snapshot.reschedule.to))
+    return [each for each in found if each[0] > now]
 
 
 def _held_until(snapshot: JobSnapshot, instant: datetime) -> datetime | None:

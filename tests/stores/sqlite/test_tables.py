@@ -10,7 +10,7 @@ import pytest
 
 from everytick.domain.codes import ATTEMPT_CODE
 from everytick.domain.config import Level, overrides
-from everytick.domain.facts import Amend, Pause, Resume, Trigger, adjustment_of
+from everytick.domain.facts import Amend, Pause, Resume, Trigger, adjusted
 from everytick.domain.payload import payload
 from everytick.domain.statuses import AttemptStatus
 from everytick.stores.base import Commit, NodeScope
@@ -128,7 +128,7 @@ async def test_an_amended_occurrence_keeps_its_own_policies(opened: SqliteStore,
     await opened.request(stored.job_id, amend)
     async with opened.due(NodeScope("node-1"), 1) as batch:
         [snapshot] = batch.snapshots
-        assert snapshot.adjustments == (adjustment_of(amend),)
+        assert snapshot.adjustments == (adjusted(None, amend, clock.time, snapshot.watermark),)
     clock.move(hours=1)
     await plan_once(opened)
     [made] = await occurrences(opened)

@@ -246,7 +246,8 @@ async def test_a_pause_is_told_by_whom_and_until_when_while_it_lasts_and_after(t
         assert found.verdict is Verdict.PAUSED
         assert found.pause is not None
         assert found.text.endswith(
-            f"paused by ada (holiday) since 2026-11-16T09:00:00+00:00, until 2026-11-16T12:00:00+00:00: {tense}"
+            f"paused by ada (holiday) since 2026-11-16T09:00:00+00:00, until 2026-11-16T12:00:00+00:00: {tense}, "
+            "unless the resume says otherwise"
         )
     assert (await told.asked(at(13))).verdict is Verdict.WILL_RUN
     await told.outage(at(13))
@@ -275,7 +276,8 @@ async def test_a_pause_without_an_end_that_catches_up_leaves_it_to_recovery(told
     await told.tick.pause("report", missed="catch_up")
     found = await told.asked(at(11))
     assert found.verdict is Verdict.PAUSED
-    assert found.text.endswith("until somebody resumes it: once resumed, recovery decides about it")
+    said = "until somebody resumes it: once resumed, recovery decides about it, unless the resume says otherwise"
+    assert found.text.endswith(said)
 
 
 async def test_what_was_disabled_is_told_before_and_after(told: Told) -> None:
@@ -300,7 +302,7 @@ async def test_skips_moves_and_reschedules_are_explained(told: Told) -> None:
         assert (await told.asked(moment)).verdict is verdict
     moved = await told.asked(at(11, 20))
     assert moved.verdict is Verdict.WILL_RUN
-    assert moved.text.endswith("somebody has set this time by hand")
+    assert moved.text.endswith("it is moved from 2026-11-16T11:00:00+00:00 by code:shop")
     await told.until(at(11, 20))
     await run_one(told.store)
     for moment, verdict in {**expected, at(11, 20): Verdict.RAN}.items():

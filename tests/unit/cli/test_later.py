@@ -20,7 +20,10 @@ def test_trigger_at_is_listed_by_next_and_ended_by_cancel(cli: Cli, shop: Everyt
         "clock_change": None,
         "moved_from": None,
         "asked_for": id_,
+        "mark": None,
+        "detail": asked["detail"],
     }
+    assert asked["detail"].endswith(", call back")
     shown = json.loads(cli("show", id_, "--json").out)
     assert (shown["status"], shown["scheduled_for"]) == ("pending", "2035-03-26T02:30:00Z")
     assert cli("cancel", id_, "--yes").code == 0

@@ -250,3 +250,29 @@ def test_a_removed_job_that_was_renamed_is_found_by_both_names(cli: Cli, shop: E
     for name in ("daily", "nightly"):
         assert "completed" in cli("history", name).out
         assert cli("explain", name, "--at", "2026-01-01T00:00Z").code == 0
+
+
+def test_single_runs_are_amended_added_and_undone(cli: Cli, shop: Everytick) -> None:
+    """B20: with a mark, who and why in `next`; undo says what it took back."""
+    assert (
+        cli("amend", "nightly", FUTURE, "--payload", '{"pages": 3}', "--set", "priority=5", "--reason", "x").code == 0
+    )
+    added = cli("add", "nightly", "2035-03-26T03:00:00Z", "--payload", '{"pages": 2}').out.strip()
+    listed = json.loads(cli("next", "nightly", "--until", "2035-03-27", "-n", "10000", "--json").out)
+    marked = [(each["at"], each["mark"], each["asked_for"]) for each in listed if each["mark"] or each["asked_for"]]
+    assert marked == [("2035-03-26T00:30:00Z", "amended", None), ("2035-03-26T03:00:00Z", None, added)]
+    assert cli("skip", "nightly", FUTURE).code == 0
+    notes = [row[2] for row in cli("next", "nightly", "--until", "2035-03-27", "-n", "10000").rows]
+    assert sum(note.startswith("skipped by ") for note in notes) == 1
+    assert "the skip and the amend is undone" in cli("undo", "nightly", FUTURE).err
+    assert "the add is undone" in cli("undo", "nightly", "2035-03-26T03:00:00Z").err
+    assert "nothing to undo" in cli("undo", "nightly", FUTURE).err
+    assert cli("amend", "nightly", FUTURE, "--set", "priority").code == 2
+
+
+def test_resume_says_what_becomes_of_what_was_held(cli: Cli, shop: Everytick) -> None:
+    """A11."""
+    assert cli("pause", "nightly", "--missed", "last").code == 0
+    assert "last" in str(shown(cli, "nightly")["pause"])
+    assert cli("resume", "nightly", "--missed", "everything").code == 2
+    assert "goes on" in cli("resume", "nightly", "--missed", "catch_up").err

@@ -8,7 +8,7 @@ from typing import Any
 
 from everytick.domain import facts, ids
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
-from everytick.domain.facts import ASKS, REVISES, Fact, adjustment_of, request_of
+from everytick.domain.facts import ASKS, REVISES, Fact, adjusted, request_of
 from everytick.domain.job import Job, dated, same_definition
 from everytick.domain.needs import RETIRED, needs_in
 from everytick.domain.occurrence import Cause
@@ -174,10 +174,16 @@ class Jobs(Planning):
                 changed = self._resume(row, fact, now)
             case facts.Reschedule():
                 row.reschedule = Rescheduled(now, fact.to, fact.by)
+            case facts.UndoReschedule():
+                changed = row.reschedule is not None and row.reschedule.to == fact.to
+                row.reschedule = None if changed else row.reschedule
             case facts.Rewind():
                 changed = self._rewind(row, now)
             case facts.Skip() | facts.Move() | facts.Amend() | facts.Undo():
-                row.adjustments[fact.at] = adjustment_of(fact)
+                made = adjusted(row.adjustments.get(fact.at), fact, now, row.watermark)
+                changed = made is not None
+                if made is not None:
+                    row.adjustments[fact.at] = made
         return Receipt(row.id, changed)
 
     def _pause(self, row: JobRow, fact: facts.Pause, now: datetime) -> None:
@@ -194,7 +200,8 @@ class Jobs(Planning):
         running = row.pause_at(now)
         if running is None:
             return False
-        row.pauses[row.pauses.index(running)] = replace(running, until=now, resumed_by=fact.by)
+        missed = fact.missed or running.missed
+        row.pauses[row.pauses.index(running)] = replace(running, until=now, missed=missed, resumed_by=fact.by)
         return True
 
     def _ask(self, row: JobRow, request: Request, now: datetime) -> Receipt:

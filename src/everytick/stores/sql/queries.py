@@ -15,6 +15,8 @@ class ColdQueries(Statements):
     resume_pause: Statement
     add_pause: Statement
     reschedule_job: Statement
+    undo_reschedule: Statement
+    adjustment_at: Statement
     adjust: Statement
     decided_through: Statement
     undo_spans: Statement

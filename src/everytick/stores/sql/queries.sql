@@ -146,7 +146,9 @@ returning since_at;
 
 -- resume_pause --
 -- Ends the pause that holds a job now, and returns whether there was one.
-update {schema}.pause set until_at = :now, resumed_by = :resumed_by where job_key = :job_key and pause_key = (
+update {schema}.pause
+   set until_at = :now, resumed_by = :resumed_by, missed = coalesce(:missed, missed)
+ where job_key = :job_key and pause_key = (
        select p.pause_key from {schema}.pause p
         where p.job_key = :job_key and (p.until_at is null or p.until_at > :now) order by p.pause_key limit 1)
 returning pause_key;
@@ -162,15 +164,26 @@ update {schema}.job_state
    set reschedule_made_at = :now, reschedule_for = :reschedule_for, reschedule_by = :reschedule_by
  where job_key = :job_key;
 
+-- undo_reschedule --
+-- Takes a next run back that was set to this time, and returns whether it was.
+update {schema}.job_state set reschedule_made_at = null, reschedule_for = null, reschedule_by = null
+ where job_key = :job_key and reschedule_for = :reschedule_for
+returning job_key;
+
+-- adjustment_at --
+-- Returns what was said of one instant.
+select instant_at, kind, moved_to_at, reason, adjusted_by, is_done, overrides, payload, told_at
+  from {schema}.adjustment where job_key = :job_key and instant_at = :instant_at;
+
 -- adjust --
 -- Says what becomes of one instant; what was said before is replaced and keeps its place.
 insert into {schema}.adjustment (job_key, instant_at, kind, moved_to_at, reason, adjusted_by, is_done, overrides,
-                                 payload)
-values (:job_key, :instant_at, :kind, :moved_to_at, :reason, :adjusted_by, :is_done, :overrides, :payload)
+                                 payload, told_at)
+values (:job_key, :instant_at, :kind, :moved_to_at, :reason, :adjusted_by, :is_done, :overrides, :payload, :told_at)
 on conflict (job_key, instant_at) do update
    set kind = excluded.kind, moved_to_at = excluded.moved_to_at, reason = excluded.reason,
        adjusted_by = excluded.adjusted_by, is_done = excluded.is_done, overrides = excluded.overrides,
-       payload = excluded.payload;
+       payload = excluded.payload, told_at = excluded.told_at;
 
 -- decided_through --
 -- Returns how far a job is decided, and before what it was recorded as not run beyond this moment.

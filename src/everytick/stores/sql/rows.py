@@ -67,6 +67,7 @@ def adjustment(row: Row) -> Adjustment:
         by=row["adjusted_by"],
         done=bool(row["is_done"]),
         overrides=own if own.items else None,
+        told_at=row["told_at"],
     )
 
 

@@ -86,7 +86,7 @@ select job_key, since_at, until_at, missed, reason, paused_by, resumed_by
 
 -- adjustments_of_jobs --
 -- What people want of single instants, in the order in which they said so.
-select job_key, instant_at, kind, moved_to_at, reason, adjusted_by, is_done, overrides, payload
+select job_key, instant_at, kind, moved_to_at, reason, adjusted_by, is_done, overrides, payload, told_at
   from adjustment where job_key {in job_keys} order by adjustment_key;
 
 -- requests_of_jobs --

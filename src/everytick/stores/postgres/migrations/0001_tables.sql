@@ -160,7 +160,7 @@ create table everytick.pause (
     pause_key  bigint generated always as identity,
     since_at   timestamptz not null,
     until_at   timestamptz,
-    missed     text not null check (missed in ('skip', 'catch_up')),
+    missed     text not null check (missed in ('skip', 'catch_up', 'last')),
     reason     text not null,
     paused_by  text not null,
     resumed_by text,
@@ -178,6 +178,7 @@ create table everytick.adjustment (
     is_done        boolean not null,
     overrides      text,
     payload        text,
+    told_at        timestamptz,
     primary key (job_key, instant_at)
 );
 

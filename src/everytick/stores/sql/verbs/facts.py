@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from everytick.domain import facts
-from everytick.domain.facts import ASKS, Fact, adjustment_of, request_of
+from everytick.domain.facts import ASKS, Adjusts, Fact, adjusted, request_of
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import ASKED_NOW, Adjustment, Request
+from everytick.domain.snapshots import ASKED_NOW, Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.values import value
 from everytick.errors import JobDisabled, NotFound
@@ -50,13 +50,16 @@ def write_fact(q: ColdQueries, job_key: int, fact: Fact, now: datetime) -> Verb[
         case facts.Pause():
             yield from _pause(q, job_key, fact, now)
         case facts.Resume():
-            return bool((yield q.resume_pause(job_key=job_key, now=now, resumed_by=fact.by)))
+            missed = None if fact.missed is None else str(fact.missed)
+            return bool((yield q.resume_pause(job_key=job_key, now=now, resumed_by=fact.by, missed=missed)))
         case facts.Reschedule():
             yield q.reschedule_job(job_key=job_key, now=now, reschedule_for=fact.to, reschedule_by=fact.by)
+        case facts.UndoReschedule():
+            return bool((yield q.undo_reschedule(job_key=job_key, reschedule_for=fact.to)))
         case facts.Rewind():
             return (yield from _rewind(q, job_key, now))
         case facts.Skip() | facts.Move() | facts.Amend() | facts.Undo():
-            yield from _adjust(q, job_key, adjustment_of(fact))
+            return (yield from _adjust(q, job_key, fact, now))
     return True
 
 
@@ -74,7 +77,14 @@ def _pause(q: ColdQueries, job_key: int, fact: facts.Pause, now: datetime) -> Ve
     yield q.put_back_in_line(job_key=job_key, now=now)
 
 
-def _adjust(q: ColdQueries, job_key: int, adjustment: Adjustment) -> Verb[None]:
+def _adjust(q: ColdQueries, job_key: int, fact: Adjusts, now: datetime) -> Verb[bool]:
+    """Say what becomes of one instant, with what was said before. Return whether that changes anything."""
+    found: Rows = yield q.adjustment_at(job_key=job_key, instant_at=fact.at)
+    [decided] = yield q.decided_through(job_key=job_key, now=now)
+    before = rows.adjustment(found[0]) if found else None
+    adjustment = adjusted(before, fact, now, decided["watermark"])
+    if adjustment is None:
+        return False
     overrides, payload = rows.write_overrides(adjustment.overrides)
     yield q.adjust(
         job_key=job_key,
@@ -86,7 +96,9 @@ def _adjust(q: ColdQueries, job_key: int, adjustment: Adjustment) -> Verb[None]:
         is_done=adjustment.done,
         overrides=overrides,
         payload=payload,
+        told_at=adjustment.told_at,
     )
+    return True
 
 
 def _rewind(q: ColdQueries, job_key: int, now: datetime) -> Verb[bool]:

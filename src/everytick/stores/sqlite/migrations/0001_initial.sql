@@ -103,7 +103,7 @@ create table pause (
   job_key integer not null references job,
   since_at integer not null,
   until_at integer,
-  missed text not null check (missed in ('skip', 'catch_up')),
+  missed text not null check (missed in ('skip', 'catch_up', 'last')),
   reason text not null,
   paused_by text not null,
   resumed_by text
@@ -121,6 +121,7 @@ create table adjustment (
   is_done integer not null,
   overrides text,
   payload text,
+  told_at integer,
   unique (job_key, instant_at)
 ) strict;
 
