@@ -1,6 +1,6 @@
 """The tables of text forms and calendars."""
 
-from datetime import date
+from datetime import date, time
 from typing import Any
 
 import pytest
@@ -54,7 +54,10 @@ def test_every_listed_mistake_in_a_text_is_refused(text: str, why: str) -> None:
 
 def calendar(case: dict[str, Any]) -> Calendar:
     dates = frozenset(date.fromisoformat(text) for text in case.get("dates", ()))
-    return Calendar("days-off", dates=dates, weekdays=frozenset(case.get("weekdays", ())))
+    half_days = frozenset(
+        (date.fromisoformat(day), time.fromisoformat(until)) for day, until in case.get("half_days", {}).items()
+    )
+    return Calendar("days-off", dates=dates, weekdays=frozenset(case.get("weekdays", ())), half_days=half_days)
 
 
 @pytest.mark.parametrize("case", table("calendars"), ids=lambda case: case["id"])

@@ -1,6 +1,6 @@
 """Random expressions, zones, policies and questions, gathered where schedules go wrong."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 
 from hypothesis import strategies as st
@@ -152,3 +152,9 @@ def days_off() -> st.SearchStrategy[tuple[frozenset[date], frozenset[int]]]:
     """Dates of spring 2025 and weekdays that are excluded; never all seven."""
     dates = st.frozensets(st.dates(date(2025, 3, 1), date(2025, 5, 31)), max_size=20)
     return st.tuples(dates, st.frozensets(st.integers(1, 7), max_size=5))
+
+
+def half_days() -> st.SearchStrategy[dict[date, time]]:
+    """Dates of spring 2025 that are open until a time."""
+    times = st.sampled_from([time(12), time(9), time(0, 1), time(2, 30), time(23, 59, 30)])
+    return st.dictionaries(st.dates(date(2025, 3, 1), date(2025, 5, 31)), times, max_size=15)

@@ -4,12 +4,13 @@ A window, a calendar and a change of the clock take instants away or move them; 
 asked whether the instant would stand without it.
 """
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from everytick.domain.schedule import Schedule
 from everytick.domain.values import value
 from everytick.domain.window import Within
+from everytick.schedules.calendars import Calendar
 from everytick.schedules.combine import Shifted, Spread, Union, Window
 from everytick.schedules.cron import Cron
 from everytick.schedules.exclusions import Excluding
@@ -100,13 +101,21 @@ def _excluded(schedule: Excluding, instant: datetime) -> Unnamed | None:
         return None
     calendar, tz = schedule.calendar, schedule.tz
     wall = instant if tz is None else tz.wall(instant)
-    day = f"{wall.date().isoformat()} is among {calendar.name}"
+    day = f"{wall.date().isoformat()} is {_among(calendar, wall.date())}"
     if schedule.roll == "skip":
         return Unnamed(Taken.CALENDAR, day)
-    target = calendar.next_open(wall.date()) if schedule.roll == "next" else calendar.last_open(wall.date())
-    rolled = wall + (target - wall.date())
+    rolled = schedule.rolled(wall)
     to = rolled if tz is None else tz.resolve(rolled)
-    return Unnamed(Taken.CALENDAR, f"{day}, and it rolls to the {schedule.roll} open day", to)
+    way = "next" if rolled > wall else "previous"
+    rule = f" ({schedule.roll})" if schedule.roll not in ("next", "previous") else ""
+    return Unnamed(Taken.CALENDAR, f"{day}, and it rolls to the {way} open day{rule}", to)
+
+
+def _among(calendar: Calendar, day: date) -> str:
+    if day in calendar:
+        return f"among {calendar.name}"
+    until = next(until for half_day, until in calendar.half_days if half_day == day)
+    return f"a half day of {calendar.name}, until {until.isoformat('minutes')}"
 
 
 def _changed_clock(schedule: Cron, zone: Zone, instant: datetime) -> Unnamed | None:

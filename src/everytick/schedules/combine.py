@@ -4,7 +4,7 @@ What all schedules share stands here too: binding to a job, taking a zone, being
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from heapq import merge
@@ -370,3 +370,21 @@ def _edge(schedule: Schedule, name: str, given: object) -> Moment | None:
 def _utc_moment(moment: Moment, tz: Zone | None) -> tuple[datetime, timedelta]:
     """Without a zone to be written in, an end of a window is written as a UTC instant."""
     return instant_of(moment, tz).replace(tzinfo=None), timedelta(0)
+
+
+def calendars_of(rule: Schedule) -> Iterator["Calendar"]:
+    """Give the calendars that a schedule names, at any depth."""
+    for part in parts_of(rule):
+        # getattr instead of isinstance: most programs need not load the class that has a calendar.
+        named: Calendar | None = getattr(part, "calendar", None) if isinstance(part, Combinable) else None
+        if named is not None:
+            yield named
+
+
+def parts_of(rule: Schedule) -> Iterator[Schedule]:
+    """Give the schedule and all its parts, at any depth. A user's own schedule class is one part."""
+    yield rule
+    if isinstance(rule, Combinable):
+        for part in (getattr(rule, "schedule", None), *getattr(rule, "parts", ())):
+            if part is not None:
+                yield from parts_of(part)

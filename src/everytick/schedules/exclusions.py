@@ -2,6 +2,10 @@
 
 Dates are those of the schedule's zone. A rolled instant keeps its time of day; nothing here
 lists the instants of a day, since there may be millions.
+
+Half days cut every day into bands. Within a band whole dates are open or closed, and instants roll from
+date to date. The closed dates of the last band include all others: between two dates that are open all
+day, every instant stays in the block of dates around one of them, whatever its band.
 """
 
 from collections.abc import Iterator
@@ -11,13 +15,18 @@ from datetime import UTC, date, datetime, timedelta
 from everytick.domain.schedule import Schedule, bound
 from everytick.domain.values import value
 from everytick.errors import InvalidSchedule
-from everytick.schedules.calendars import Calendar
+from everytick.schedules.calendars import Band, Calendar
 from everytick.schedules.combine import Combinable, chain, in_zone, with_options
 from everytick.schedules.timezones import ALWAYS_UTC, DAY, FIRST, LAST, MICROSECOND, Stretch, Zone, utc
 
-ROLLS = ("skip", "next", "previous")
-_GROUPS_TRIED = 4
-"""The group of dates around an instant may hold no later one; the next group with an instant does."""
+ROLLS = ("skip", "next", "previous", "modified_following")
+_INSTEAD = {
+    "next": "on the next open day",
+    "previous": "on the previous open day",
+    "modified_following": "on the next open day of the same month, else on the previous one,",
+}
+_BLOCKS_TRIED = 4
+"""The block of dates around an instant may hold no later one; the next block with an instant does."""
 # A year is kept free at both ends of the calendar for dates to roll into.
 _EARLY, _LATE = FIRST.replace(year=FIRST.year + 1), LAST.replace(year=LAST.year - 1)
 
@@ -30,12 +39,14 @@ class Excluding(Combinable):
     calendar: Calendar
     roll: str = "skip"
     _zone: Zone | None = field(init=False, compare=False, repr=False)
+    _bands: tuple[Band, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         zones = {getattr(part, "tz", None) for part in getattr(self.schedule, "parts", ())} - {None}
         if len(zones) > 1:
             raise InvalidSchedule(str(self), "calendar", "must be excluded from each part: they are in different zones")
         object.__setattr__(self, "_zone", None if self.tz is None or self.tz.name == "UTC" else self.tz)
+        object.__setattr__(self, "_bands", self.calendar.bands())
 
     @property
     def tz(self) -> Zone | None:
@@ -48,8 +59,9 @@ class Excluding(Combinable):
 
     def describe(self) -> str:
         """Say the rule in plain English."""
-        instead = "" if self.roll == "skip" else f", on the {self.roll} open day instead"
-        return f"{self.schedule.describe()}, except on {self.calendar.name}{instead}"
+        instead = "" if self.roll == "skip" else f", {_INSTEAD[self.roll]} instead"
+        halves = " and from their time on its half days" if self.calendar.half_days else ""
+        return f"{self.schedule.describe()}, except on {self.calendar.name}{halves}{instead}"
 
     def bound(self, job_id: str, last_end: datetime | None = None) -> "Excluding":
         """Return the exclusion from the schedule as this job has it."""
@@ -79,30 +91,30 @@ class Excluding(Combinable):
     def _next_rolled(self, instant: datetime) -> datetime | None:
         if instant > _LATE:
             return None
-        day = self.calendar.next_open(self._day(instant))
-        for _ in range(_GROUPS_TRIED):
+        day = self._target(self._strict, self._day(instant))
+        for _ in range(_BLOCKS_TRIED):
             later = [found for near in self._near(day) if (found := self._first_after(near, instant))]
             if later:
                 return min(later)
-            following = self.schedule.next_after(self._start_of(self._group(day)[-1] + DAY) - MICROSECOND)
+            following = self.schedule.next_after(self._start_of(self._group(self._strict, day)[-1] + DAY) - MICROSECOND)
             if following is None:
                 return None
-            day = self._target(self._day(following))
-        raise AssertionError(f"{self}: a later group of dates held no later instant")
+            day = self._target(self._strict, self._day(following))
+        raise AssertionError(f"{self}: a later block of dates held no later instant")
 
     def _last_rolled(self, instant: datetime) -> datetime | None:
         if instant < _EARLY:
             return None
-        day = self.calendar.last_open(self._day(instant))
-        for _ in range(_GROUPS_TRIED):
+        day = self._target(self._strict, self._day(instant))
+        for _ in range(_BLOCKS_TRIED):
             earlier = [found for near in self._near(day) if (found := self._last_through(near, instant))]
             if earlier:
                 return max(earlier)
-            former = self.schedule.last_at(self._start_of(self._group(day)[0]) - MICROSECOND)
+            former = self.schedule.last_at(self._start_of(self._group(self._strict, day)[0]) - MICROSECOND)
             if former is None:
                 return None
-            day = self._target(self._day(former))
-        raise AssertionError(f"{self}: an earlier group of dates held no earlier instant")
+            day = self._target(self._strict, self._day(former))
+        raise AssertionError(f"{self}: an earlier block of dates held no earlier instant")
 
     def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
         """Return the instants in `(after, through]` in order, at most `limit` of them."""
@@ -111,32 +123,76 @@ class Excluding(Combinable):
     def _next_open(self, instant: datetime) -> datetime | None:
         found = self.schedule.next_after(instant)
         for _ in range(self._tries):
-            if found is None or self._day(found) not in self.calendar:
+            if found is None or self._is_open(found):
                 return found
-            opening = self._start_of(self.calendar.next_open(self._day(found)))
-            found = self.schedule.next_after(max(found, opening - MICROSECOND))
+            found = self.schedule.next_after(max(found, self._opening(found) - MICROSECOND))
         return None
 
     def _last_open(self, instant: datetime) -> datetime | None:
         found = self.schedule.last_at(instant)
         for _ in range(self._tries):
-            if found is None or self._day(found) not in self.calendar:
+            if found is None or self._is_open(found):
                 return found
-            closing = self._start_of(self.calendar.last_open(self._day(found)) + DAY)
-            found = self.schedule.last_at(min(found, closing) - MICROSECOND)
+            found = self.schedule.last_at(min(found, self._closing(found)) - MICROSECOND)
         return None
+
+    def _is_open(self, instant: datetime) -> bool:
+        wall = self._wall(instant)
+        return wall.date() not in self.band_of(wall).calendar
+
+    def _opening(self, closed: datetime) -> datetime:
+        """A moment after a closed instant before which nothing is open."""
+        day = self._day(closed)
+        if day in self.calendar:
+            return self._start_of(self.calendar.next_open(day))
+        # A half day. A change of the clock may lead back to a time before its end.
+        following = self._start_of(day + DAY)
+        end = None if self._zone is None else self._zone.stretch(closed).end
+        return following if end is None else min(following, end)
+
+    def _closing(self, closed: datetime) -> datetime:
+        """A moment not after a closed instant from which on, up to it, nothing is open."""
+        wall = self._wall(closed)
+        day = wall.date()
+        if day in self.calendar:
+            return self._start_of(self.calendar.last_open(day) + DAY)
+        until = next(until for half_day, until in self.calendar.half_days if half_day == day)
+        ended = closed - (wall - datetime.combine(day, until, tzinfo=UTC))
+        return ended if self._zone is None else max(ended, self._zone.stretch(closed).start)
 
     @property
     def _tries(self) -> int:
         """How many closed spells in a row mean never: each listed date once, and sixty years of weekdays."""
-        return len(self.calendar.dates) + 10_000
+        return len(self.calendar.dates) + 2 * len(self.calendar.half_days) + 10_000
 
-    def _near(self, day: date) -> tuple[date, ...]:
-        """The open date, and its neighbours where a clock change may put one date's instants among another's."""
-        start = self._start_of(day)
-        if self._zone is None or self._zone.stretch(start - DAY) is self._zone.stretch(start + 2 * DAY):
-            return (day,)
-        return self.calendar.last_open(day - DAY), day, self.calendar.next_open(day + DAY)
+    @property
+    def _strict(self) -> Calendar:
+        """The dates that are not open all day."""
+        return self._bands[-1].calendar
+
+    def band_of(self, wall: datetime) -> Band:
+        """Return the band of a wall time."""
+        since = wall - wall.replace(hour=0, minute=0, second=0, microsecond=0)
+        return next(band for band in self._bands if since < band.high)
+
+    def rolled(self, wall: datetime) -> datetime:
+        """Return the wall time to which one on a closed date rolls."""
+        return wall + (self._target(self.band_of(wall).calendar, wall.date()) - wall.date())
+
+    def _near(self, day: date) -> Iterator[date]:
+        """Give the dates on which instants of the block around a date may come to stand.
+
+        With those of its neighbours, where a clock change may put one date's instants among another's.
+        """
+        block = self._group(self._strict, day)
+        days = [day]
+        if self._zone is not None:
+            first, last = self._start_of(block[0]) - DAY, self._start_of(block[-1]) + 2 * DAY
+            if self._zone.stretch(first) is not self._zone.stretch(last):
+                days = [self._strict.last_open(day - DAY), day, self._strict.next_open(day + DAY)]
+        for middle in days:
+            group = block if middle == day else self._group(self._strict, middle)
+            yield from (date_ for date_ in group if date_ not in self.calendar)
 
     def _first_after(self, day: date, instant: datetime) -> datetime | None:
         """The first instant that comes to stand on an open date after a moment: its own, or rolled there."""
@@ -161,30 +217,38 @@ class Excluding(Combinable):
 
         Within such a span order is kept, so that its first and last need no list of the others.
         """
-        for date_ in self._group(day):
-            for low, high, offset in self._passes(date_):
-                if date_ == day:
-                    yield low, high, DAY * 0
-                    continue
-                moved = (day - date_) + offset
-                for wall_low, wall_high, target in self._resolved(day):
-                    first, last = max(low, wall_low - moved), min(high, wall_high - moved)
-                    if first < last:
-                        yield first, last, moved - target
+        for band in self._bands:
+            if day in band.calendar:
+                continue
+            for date_ in self._group(band.calendar, day):
+                for low, high, offset in self._passes(date_, band):
+                    if date_ == day:
+                        yield low, high, DAY * 0
+                        continue
+                    moved = (day - date_) + offset
+                    for wall_low, wall_high, target in self._resolved(day):
+                        first, last = max(low, wall_low - moved), min(high, wall_high - moved)
+                        if first < last:
+                            yield first, last, moved - target
 
-    def _group(self, day: date) -> list[date]:
+    def _group(self, calendar: Calendar, day: date) -> list[date]:
         """The open date and the closed ones that roll to it, in order."""
-        if self.roll == "next":
-            first, last = self.calendar.last_open(day - DAY) + DAY, day
-        else:
-            first, last = day, self.calendar.next_open(day + DAY) - DAY
+        first = last = day
+        if self.roll != "previous":
+            first = calendar.last_open(day - DAY) + DAY
+        if self.roll != "next":
+            last = calendar.next_open(day + DAY) - DAY
+        if self.roll == "modified_following":
+            # Of the closed dates between two open ones, those in the month of the later one roll to it.
+            first = max(first, day.replace(day=1))
+            last = max(day, min(last, (last + DAY).replace(day=1) - DAY))
         return [first + n * DAY for n in range((last - first).days + 1)]
 
-    def _passes(self, day: date) -> Iterator[tuple[datetime, datetime, timedelta]]:
-        """Give spans `[low, high)` of the instants of a date, each with its offset."""
+    def _passes(self, day: date, band: Band) -> Iterator[tuple[datetime, datetime, timedelta]]:
+        """Give spans `[low, high)` of the instants of a date within a band, each with its offset."""
         midnight = _midnight(day)
         for stretch in self._stretches(midnight):
-            low, high = max(midnight, stretch.wall_start), min(midnight + DAY, stretch.wall_end)
+            low, high = max(midnight + band.low, stretch.wall_start), min(midnight + band.high, stretch.wall_end)
             if low < high:
                 yield low - stretch.offset, high - stretch.offset, stretch.offset
 
@@ -215,8 +279,14 @@ class Excluding(Combinable):
             yield stretch
             stretch = self._zone.after(stretch)
 
-    def _target(self, day: date) -> date:
-        return self.calendar.next_open(day) if self.roll == "next" else self.calendar.last_open(day)
+    def _target(self, calendar: Calendar, day: date) -> date:
+        """The open date to which a date rolls."""
+        if self.roll == "previous":
+            return calendar.last_open(day)
+        following = calendar.next_open(day)
+        if self.roll == "next" or (following.year, following.month) == (day.year, day.month):
+            return following
+        return calendar.last_open(day)
 
     def _wall(self, instant: datetime) -> datetime:
         return self._zone.wall(instant) if self._zone else instant

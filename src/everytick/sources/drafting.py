@@ -15,7 +15,7 @@ from everytick.domain.facts import Pause, Resume
 from everytick.domain.job import Job, TaskDefinition, define_job, same_definition
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies
-from everytick.schedules.combine import Spread, in_zone
+from everytick.schedules.combine import Spread, calendars_of, in_zone
 from everytick.schedules.timezones import zone
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ async def unreadable_job(store: JobStore, conflict: VersionConflict) -> frozense
 
 def differences(before: Job, after: Job) -> tuple[str, ...]:
     """Return the names of the parts that differ: the schedule, tasks, single policies."""
-    found = [] if before.schedule == after.schedule else ["schedule"]
+    found = _of_schedule(before.schedule, after.schedule)
     if _template_names(before) != _template_names(after):
         found.append("template")
     levels = (
@@ -132,6 +132,15 @@ def differences(before: Job, after: Job) -> tuple[str, ...]:
         # Only who says it has changed: the job itself now, or its template.
         found.append("template")
     return tuple(dict.fromkeys(found))
+
+
+def _of_schedule(before: Schedule, after: Schedule) -> list[str]:
+    """Return what differs in the schedule: its text, or only the dates of a calendar that it names."""
+    if before == after:
+        return []
+    old, new = ({calendar.name: calendar for calendar in calendars_of(rule)} for rule in (before, after))
+    changed = [f"calendar {name}" for name in sorted(new) if name in old and old[name] != new[name]]
+    return changed if changed and str(before) == str(after) else ["schedule", *changed]
 
 
 def _template_names(job: Job) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What a file of jobs has beside its jobs: calendars that its schedules may exclude, and other files that it uses.
 
 calendars:
-  closed: {dates: [2026-12-24], weekdays: [sat, sun], country: DE, since: 2026-01-01}
+  closed: {dates: [2026-12-25], weekdays: [sat, sun], half_days: {2026-12-24: "13:00"}, country: DE, since: 2026-01-01}
 jobs:
   invoices: {schedule: "(cron: 0 9 25 * *) - closed; roll=next", command: send-invoices}
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from everytick.sources.yaml_reader import Step
 
-KEYS = ("dates", "weekdays", "country", "region", "ics", "since")
+KEYS = ("dates", "weekdays", "half_days", "country", "region", "ics", "since")
 
 
 class Unusable(Exception):
@@ -121,6 +121,12 @@ class Beside:
             # Read this part alone, so that its mistakes are told even if other parts have mistakes too.
             calendar(name, **{key: written})  # type: ignore[arg-type]
             return written
+        if key == "half_days":
+            texts = [*written, *written.values()] if isinstance(written, dict) else written
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                raise ValueError('half_days must be a list like [2026-12-24], or a table like {2026-12-24: "13:00"}')
+            calendar(name, half_days=written)
+            return written
         if not isinstance(written, str):
             raise ValueError(f"{key} '{shown(written, 60)}' must be a text")
         if key == "since":
@@ -155,6 +161,13 @@ def schema(text: Mapping[str, Any]) -> dict[str, Any]:
             "properties": {
                 "dates": {"type": "array", "items": date_},
                 "weekdays": {"type": "array", "items": {"enum": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]}},
+                "half_days": {
+                    "anyOf": [
+                        {"type": "array", "items": date_},
+                        {"type": "object", "additionalProperties": {**text, "pattern": "^[0-9]{1,2}:[0-9]{2}$"}},
+                    ],
+                    "description": "Dates that are open until noon, or until the time that is given for each.",
+                },
                 "country": {**text, "description": "Holidays of a country, by its code; needs since."},
                 "region": text,
                 "ics": {**text, "description": "A file of events beside this one; needs since."},

@@ -17,7 +17,7 @@ from everytick.domain.schedule import Schedule
 from everytick.domain.templates import FromTemplates
 from everytick.errors import InvalidSchedule, shown
 from everytick.schedules.codec import schedule
-from everytick.schedules.combine import Combinable, in_zone
+from everytick.schedules.combine import Combinable, calendars_of, in_zone, parts_of
 from everytick.schedules.timezones import zone
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _NONE: Mapping[str, "Calendar"] = {}
 def write_definition(job: Job) -> str:
     """Return the definition as JSON text without its id, version and times; equal definitions give equal text."""
     refuse_unwritable(job)
-    named = {calendar.name: calendar for rule in _schedules(job) for calendar in _calendars(rule)}
+    named = {calendar.name: calendar for rule in _schedules(job) for calendar in calendars_of(rule)}
     data = {
         "format": FORMAT,
         "name": job.name,
@@ -82,7 +82,7 @@ def _effective(settings: Settings) -> str:
 
 def refuse_unwritable(job: Job) -> None:
     """Raise InvalidSchedule unless every schedule of the job reads back equal from its text."""
-    for part in (part for rule in _schedules(job) for part in _parts(rule)):
+    for part in (part for rule in _schedules(job) for part in parts_of(rule)):
         if not isinstance(part, Combinable) and not _reads_back(part):
             reason = (
                 f"of job '{shown(job.name)}' is a {type(part).__name__}, which has no text form and cannot be stored: "
@@ -163,21 +163,3 @@ def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, "C
         for key, value in data.items()
     }
     return overrides(level, read)
-
-
-def _calendars(rule: Schedule) -> Iterator["Calendar"]:
-    """Give the calendars that a schedule names, at any depth."""
-    for part in _parts(rule):
-        # getattr instead of isinstance: most programs need not load the class that has a calendar.
-        named: Calendar | None = getattr(part, "calendar", None) if isinstance(part, Combinable) else None
-        if named is not None:
-            yield named
-
-
-def _parts(rule: Schedule) -> Iterator[Schedule]:
-    """Give the schedule and all its parts, at any depth. A user's own schedule class is one part."""
-    yield rule
-    if isinstance(rule, Combinable):
-        for part in (getattr(rule, "schedule", None), *getattr(rule, "parts", ())):
-            if part is not None:
-                yield from _parts(part)

@@ -373,6 +373,28 @@ async def test_what_a_calendar_rolls_is_told_where_it_goes(told: Told) -> None:
     assert (await told.asked(datetime(2026, 11, 23, 9, tzinfo=BERLIN))).verdict is Verdict.WILL_RUN
 
 
+async def test_what_a_half_day_excludes_is_told_with_its_time(told: Told) -> None:
+    halves = calendar("halves", half_days={"2026-11-20": "13:00"})
+    await told.define(cron("0 * * * *").excluding(halves))
+    found = await told.asked(at(13, day=4))
+    assert found.verdict is Verdict.EXCLUDED
+    assert found.text.endswith("it does not run: 2026-11-20 is a half day of halves, until 13:00")
+    assert (await told.asked(at(12, day=4))).verdict is Verdict.WILL_RUN
+
+
+async def test_the_past_is_explained_by_the_calendar_of_its_time(told: Told) -> None:
+    """An edit of a calendar is an edit of the job: the version before it keeps its own dates."""
+    closed = calendar("closed", dates=["2026-11-17"])
+    await told.define(cron("0 9 * * *").excluding(closed))
+    await told.until(at(10, day=2))
+    opened = calendar("closed", dates=["2026-11-18"], half_days=["2026-11-20"])
+    await told.tick.update("report", cron("0 9 * * *").excluding(opened), detach=True)
+
+    assert (await told.asked(at(9, day=1))).text.endswith("it does not run: 2026-11-17 is among closed")
+    assert (await told.asked(at(9, day=2))).verdict is not Verdict.EXCLUDED
+    assert (await told.asked(at(9, day=4))).verdict is Verdict.WILL_RUN
+
+
 async def test_what_a_clock_change_moves_is_told_from_both_sides(told: Told) -> None:
     """C-03: 02:30 does not exist in Berlin on 2027-03-28; it comes at 03:00."""
     await told.define(cron("30 2 * * *", tz="Europe/Berlin"))

@@ -1,7 +1,7 @@
 """Calendars: where their dates come from, what they refuse, and where a roll leads."""
 
 import sys
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,18 @@ def test_a_calendar_holds_dates_and_weekdays() -> None:
     assert date(2026, 12, 24) in closed
     assert date(2026, 12, 27) in closed
     assert date(2026, 12, 23) not in closed
-    assert Calendar.from_json(closed.to_json()) == closed  # type: ignore[arg-type]
+    assert Calendar.from_json(closed.to_json()) == closed
+
+
+def test_a_half_day_is_open_until_noon_or_the_time_it_is_given() -> None:
+    closed = calendar("closed", half_days=["2026-12-24"], weekdays=["sun"])
+    assert closed == calendar("closed", half_days={date(2026, 12, 24): time(12)}, weekdays=[7])
+    assert date(2026, 12, 24) not in closed
+    assert Calendar.from_json(closed.to_json()) == closed
+    assert "half_days" not in calendar("plain").to_json(), "a calendar without any is stored as before"
+    hours = cron("0 8-20/4 * * *").excluding(calendar("x", half_days={"2026-12-24": "16:00"}))
+    found = hours.instants(at("2026-12-24"), at("2026-12-25"))
+    assert [instant.hour for instant in found] == [8, 12]
 
 
 def test_a_countrys_holidays_are_resolved_for_ten_years() -> None:
@@ -55,6 +66,11 @@ def test_a_missing_extra_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> N
         ({"weekdays": ["someday"]}, "weekdays"),
         ({"weekdays": [0]}, "weekdays"),
         ({"weekdays": range(1, 8)}, "weekdays"),
+        ({"half_days": ["24.12.2026"]}, "half_days"),
+        ({"half_days": "2026-12-24"}, "half_days"),
+        ({"half_days": {"2026-12-24": "noon"}}, "half_days"),
+        ({"half_days": {"2026-12-24": "00:00"}}, "half_days"),
+        ({"half_days": {"2026-12-24": "12:00", date(2026, 12, 24): time(13)}}, "half_days"),
         ({"country": "DE"}, "since"),
         ({"ics": "x.ics"}, "since"),
     ],
@@ -77,6 +93,7 @@ def test_a_name_that_would_not_stand_in_a_text_is_refused(name: str) -> None:
         ("skip", ["2026-06-01", "2026-07-01", "2026-09-01"]),
         ("next", ["2026-06-01", "2026-07-01", "2026-08-03", "2026-09-01"]),
         ("previous", ["2026-06-01", "2026-07-01", "2026-07-31", "2026-09-01"]),
+        ("modified_following", ["2026-06-01", "2026-07-01", "2026-08-03", "2026-09-01"]),
     ],
 )
 def test_what_falls_on_a_closed_day_is_dropped_or_rolls(roll: str, expected: list[str]) -> None:

@@ -111,14 +111,17 @@ jobs: {{a: {{schedule: "(cron: 0 9 24,25 12 *) - closed", command: "true"}}}}
     folder.text("a.yaml", text.format(day="2026-12-25"))
 
     [change] = (await sync_folder(store, folder.folder)).changes
-    assert (change.kind, change.parts) == ("changed", ("schedule",))
+    assert (change.kind, change.parts) == ("changed", ("calendar closed",))
 
 
 @pytest.mark.parametrize(
     ("calendars", "said"),
     [
         ("[]", ["2:12 calendars must be a table of names", "4:17 schedule: '(cron: 0 9 * * *) - closed'"]),
-        ("{closed: 3}", ["2:21 calendar 'closed' must be a table of dates, weekdays, country, region, ics, since"]),
+        ("{closed: 3}", ["2:21 calendar 'closed' must be a table of dates, weekdays, half_days, country, region"]),
+        ("{closed: {half_days: 3}}", ["2:33 half_days must be a list like [2026-12-24], or a table"]),
+        ("{closed: {half_days: [24.12.]}}", ["2:33 Invalid"]),
+        ('{closed: {half_days: {2026-12-24: "25:00"}}}', ["2:33 Invalid"]),
         ("{closed: {date: [x]}}", ["2:28 calendar 'closed': unknown key 'date' (did you mean 'dates'?)"]),
         ("{closed: {dates: 2026-12-24}}", ["2:29 dates must be a list, like [2026-12-24]"]),
         (
