@@ -45,7 +45,7 @@ def greeting(jobs: Sequence[Job], folder: object, address: StoreAddress, now: da
     """Say what runs here, on which store, and when it begins."""
     code = "" if folder is not None and not jobs else counted(len(jobs), "job")
     what = " and ".join(filter(None, (code, "" if folder is None else f"the jobs in {folder}")))
-    return f"running {what} on {_where(address)}{_first_run(jobs, now)}; Ctrl-C stops it"
+    return f"running {what} on {where(address)}{_first_run(jobs, now)}; Ctrl-C stops it"
 
 
 def counted(number: int, what: str) -> str:
@@ -53,7 +53,8 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _where(address: StoreAddress) -> str:
+def where(address: StoreAddress) -> str:
+    """Return in words where a store is, without its password."""
     from everytick.config.settings import without_password
 
     if address.file is not None:

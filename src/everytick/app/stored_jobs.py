@@ -10,6 +10,7 @@ from everytick.app.lookups import readable, schedule_of
 from everytick.app.schedule_requests import ScheduleRequests
 from everytick.domain.job import Job
 from everytick.domain.names import checked_name
+from everytick.domain.texts import OVER
 from everytick.errors import (
     Conflict,
     DuplicateDefinition,
@@ -325,11 +326,7 @@ def _say_over(jobs: list[Job], changes: list[Change], now: datetime) -> None:
     new = {change.name for change in changes if change.kind in ("added", "changed")}
     for job in jobs:
         if job.name in new and job.is_over(now):
-            log.warning(
-                "job '%s' will not run: its schedule (%s) is over; give it a later time, or ask for a run with trigger",
-                shown(job.name),
-                job.schedule.describe(),
-            )
+            log.warning("job '%s' %s", shown(job.name), OVER.format(schedule=job.schedule.describe()))
 
 
 def _say_left_alone(jobs: list[Job], foreign: Mapping[str, Job], application: str) -> None:

@@ -15,6 +15,7 @@ from everytick.cli.progress import ProgressDisplay
 from everytick.cli.session import ask, look, store_beside, store_of_app, who
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
+from everytick.domain.texts import OVER
 from everytick.errors import shown
 from everytick.exits import Exit
 
@@ -90,9 +91,7 @@ def _say_over(jobs: Iterable[Job]) -> None:
     now = datetime.now(UTC)
     for job in jobs:
         if job.is_over(now):
-            say(
-                f"job '{shown(job.name)}' will not run: its schedule ({job.schedule.describe()}) is over", mark="yellow"
-            )
+            say(f"job '{shown(job.name)}' {OVER.format(schedule=job.schedule.describe())}", mark="yellow")
 
 
 def _runs(function: F) -> F:
@@ -153,6 +152,8 @@ def apply_verb(
         told = Told(synced.changes, synced.mistakes, told.runs)
     if not told.mistakes or dry_run:
         _show(told, as_json, with_runs, Times(utc))
+        changed = {change.name for change in told.changes if change.kind in ("added", "changed")}
+        _say_over(found.job for name, found in jobs.items() if name in changed)
     if dry_run or told.mistakes:
         say("nothing was changed: " + ("this was a dry run" if dry_run else "all is stored, or nothing"))
     return _refused(told.mistakes)

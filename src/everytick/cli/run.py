@@ -77,9 +77,12 @@ class Failures:
 def _greet(app: Everytick, once: bool) -> None:
     import logging
 
+    from everytick.app.lines import where
+
     what = "runs what is due and leaves" if once else "Ctrl-C stops it, a second leaves at once"
     slots, queues = app.settings.slots, ", ".join(app.settings.queues)
-    logging.getLogger("everytick").info("%s, %d slots, queues %s: %s", _named(app), slots, queues, what)
+    store = where(app._make_store().address)
+    logging.getLogger("everytick").info("%s on %s, %d slots, queues %s: %s", _named(app), store, slots, queues, what)
 
 
 def _named(app: Everytick) -> str:

@@ -25,6 +25,7 @@ T = TypeVar("T")
 NAME = "everytick-command-line"
 """The name of the application without jobs that is used if only a store is named."""
 
+_STORE_FILE = "everytick.db"
 _NEITHER = "neither an application nor a store was named"
 WAYS = (
     "give -a module:object, --jobs FOLDER or --store URL, "
@@ -206,10 +207,17 @@ def _on_folder(folder: str, make: bool) -> Everytick:
 
 
 def store_beside(folder: str) -> Path:
-    """Return the file of the store that a folder of jobs has unless another one is named."""
+    """Return the file of the store that a folder of jobs has unless another one is named: beside the folder.
+
+    A store inside the folder is taken where there is one, and made there if the folder is the current one and none is
+    beside it: nobody who writes `--jobs .` looks for files outside.
+    """
     from pathlib import Path
 
-    return Path(folder).expanduser().absolute().parent / "everytick.db"
+    path = Path(os.path.abspath(Path(folder).expanduser()))
+    beside, inside = path.parent / _STORE_FILE, path / _STORE_FILE
+    is_inside = inside.exists() or (path == Path.cwd() and not beside.exists())
+    return inside if is_inside else beside
 
 
 def _on_store(address: str, *, make: bool, in_memory: bool = False) -> Everytick:

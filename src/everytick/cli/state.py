@@ -94,7 +94,7 @@ def common_options() -> list[click.Parameter]:
         click.Option(
             ["--jobs"],
             metavar="FOLDER",
-            help="A folder of job files; also EVERYTICK_JOBS. Without --store, the store is everytick.db beside it.",
+            help="A folder of job files; also EVERYTICK_JOBS. Without --store, everytick.db beside it is the store.",
             expose_value=False,
             callback=_note,
         ),

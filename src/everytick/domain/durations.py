@@ -186,6 +186,12 @@ def _iso_period(text: str) -> Period:
     )
 
 
+def _in_units(text: str) -> str | None:
+    """Return the duration as it is to be written, if it is written in words: 5m for `5 minutes`."""
+    found = re.fullmatch(r"(\d+)\s*(second|sec|minute|min|hour|day|week)s?", text.lower(), re.ASCII)
+    return None if found is None else f"{found[1]}{found[2][0]}"
+
+
 def _unit_period(text: str) -> Period:
     if text.isascii() and text.replace(".", "", 1).isdigit():
         raise InvalidDuration(text, _say_the_unit(text))
@@ -194,9 +200,8 @@ def _unit_period(text: str) -> Period:
     while position < len(text):
         found = part.match(text, position)
         if found is None:
-            raise InvalidDuration(
-                text, f"cannot be read at character {position + 1}: write it like 90s, 1h30m or PT90S"
-            )
+            written = _in_units(text) or "it like 90s, 1h30m or PT90S"
+            raise InvalidDuration(text, f"cannot be read at character {position + 1}: write {written}")
         whole, fraction, unit = found.groups()
         position = found.end()
         if _ORDER.index(unit) <= rank:

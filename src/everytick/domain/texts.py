@@ -1,5 +1,6 @@
 """Texts that are part of the contract: people search logs for them and tests compare them."""
 
+OVER = "will not run: its schedule ({schedule}) is over; give it a later time, or ask for a run with trigger"
 JOB_ALREADY_REGISTERED = "job already registered: {id}"
 """S0-112: one name stands twice in one application."""
 

@@ -190,6 +190,38 @@ def use_packaged_zones() -> None:
             known.take(ZoneInfo(name))
 
 
+_LETTERS = {
+    "ACDT": ("Australia/Adelaide",),
+    "ACST": ("Australia/Adelaide", "Australia/Darwin"),
+    "AEDT": ("Australia/Sydney",),
+    "AEST": ("Australia/Sydney", "Australia/Brisbane"),
+    "AKDT": ("America/Anchorage",),
+    "AKST": ("America/Anchorage",),
+    "AWST": ("Australia/Perth",),
+    "BRT": ("America/Sao_Paulo",),
+    "BST": ("Europe/London",),
+    "CDT": ("America/Chicago",),
+    "CEST": ("Europe/Berlin", "Europe/Paris"),
+    "CST": ("America/Chicago", "Asia/Shanghai"),
+    "EDT": ("America/New_York",),
+    "EEST": ("Europe/Helsinki", "Europe/Athens"),
+    "HKT": ("Asia/Hong_Kong",),
+    "IST": ("Asia/Kolkata", "Europe/Dublin", "Asia/Jerusalem"),
+    "JST": ("Asia/Tokyo",),
+    "KST": ("Asia/Seoul",),
+    "MDT": ("America/Denver",),
+    "MSK": ("Europe/Moscow",),
+    "NZDT": ("Pacific/Auckland",),
+    "NZST": ("Pacific/Auckland",),
+    "PDT": ("America/Los_Angeles",),
+    "PST": ("America/Los_Angeles",),
+    "SAST": ("Africa/Johannesburg",),
+    "SGT": ("Asia/Singapore",),
+    "WEST": ("Europe/Lisbon",),
+}
+"""Letters that people take for a zone, with places whose clocks they name. MST, HST, EST, CET and so on are zones."""
+
+
 @lru_cache(maxsize=1024)
 def zone(name: str) -> Zone:
     """Return the zone of this IANA name; an unknown name is refused with the nearest known ones."""
@@ -203,7 +235,7 @@ def zone(name: str) -> Zone:
         found = _known[name] = Zone(name, ZoneInfo(name))
         return found
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidSchedule(name, "tz", f"is not a known time zone{_near(name)}") from None
+        raise InvalidSchedule(name, "tz", f"is not a known time zone{_place(name) or _near(name)}") from None
 
 
 def _by_rule(name: str) -> Zone:
@@ -275,6 +307,12 @@ def _system_version(folder: "Path") -> str:
         except (OSError, UnicodeDecodeError):
             continue
     return "unknown"
+
+
+def _place(name: str) -> str:
+    """Return the places whose clocks such letters name: they are no zone, and the nearest word is often another."""
+    places = _LETTERS.get(name.upper())
+    return "" if places is None else f" but the letters of one: name the place, like {' or '.join(places)}"
 
 
 def _near(name: str) -> str:

@@ -10,17 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from watchfiles._rust_notify import RustNotify
 
+from everytick.domain.texts import OVER
 from everytick.errors import EverytickError
 from everytick.node.definers import DefinedNames
 from everytick.sources.syncing import Synced, sync_loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from everytick.sources.files import Folder
     from everytick.sources.yaml_reader import Mistake
@@ -108,9 +109,18 @@ class FolderWatch:
             if change.kind != "unchanged":
                 parts = f": {', '.join(change.parts)}" if change.parts else ""
                 _log.info("job %s %s%s", change.name, change.kind, parts)
+        self._warn_of_over(change.name for change in synced.changes if change.kind in ("added", "changed"))
         whole = Synced(synced.changes, (*self._folder.mistakes, *synced.mistakes))
         self._complain(set(whole.mistakes))
         return await self._tell(whole)
+
+    def _warn_of_over(self, names: Iterable[str]) -> None:
+        """Log which of these new or changed jobs never run by themselves, by this machine's clock."""
+        now = datetime.now(UTC)
+        for name in names:
+            found = self._folder.jobs.get(name)
+            if found is not None and found.job.is_over(now):
+                _log.warning("job '%s' %s", name, OVER.format(schedule=found.job.schedule.describe()))
 
     async def _tell(self, whole: Synced) -> bool:
         """Report the result of the sync. Return whether the store answered."""

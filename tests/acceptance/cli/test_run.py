@@ -9,7 +9,7 @@ from tests.acceptance.cli.terminal import Terminal, everytick
 
 def test_a_node_runs_in_colour_at_a_terminal_until_ctrl_c(folder: Path) -> None:
     with Terminal(folder, "run", "-a", "shop:tick") as terminal:
-        terminal.see(r"application shop with 3 jobs, 50 slots, queues default: Ctrl-C stops it")
+        terminal.see(r"application shop with 3 jobs on \S+\.db, 50 slots, queues default: Ctrl-C stops it")
         terminal.see(r"pulse \d{4}-\d\d-\d\dT[\d:]+Z completed")
         terminal.signal(signal.SIGINT)
 

@@ -60,6 +60,22 @@ async def test_what_the_folder_holds_is_planned_from_the_start(jobs: Path) -> No
         assert [each.job.owner for each in await tick.jobs()] == ["code:shop", "file"]
 
 
+async def test_jobs_of_files_that_cannot_or_will_not_run_are_warned_of_at_the_start(
+    jobs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A9, B9: with what to write, before the first instant comes."""
+    old = "  old: {schedule: 'once: 2020-01-01T00:00:00Z', command: [date]}"
+    (jobs / "more.yaml").write_text(f"version: 1\njobs:\n  calls: {{schedule: '@yearly', call: 'os:getcwd'}}\n{old}\n")
+
+    async with Everytick("memory://", jobs=jobs):
+        pass
+
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    advice = "calls of 'os' are not allowed here: write allow_calls = [\"os\"] into everytick.toml"
+    assert f"job 'calls' cannot run on this node: task 'calls': {advice}" in said
+    assert any(text.startswith("job 'old' will not run: its schedule (once, at 2020-01-01") for text in said)
+
+
 async def test_a_folder_that_is_not_there_is_refused_at_the_start(jobs: Path) -> None:
     with pytest.raises(InvalidSetting, match="is no folder: make it, or name another one"):
         async with Everytick("memory://", jobs=jobs / "gone"):

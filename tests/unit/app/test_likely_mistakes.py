@@ -30,7 +30,11 @@ def _job(schedule: Any = "0 9 * * *", function: Callable[..., Any] = _plain, **p
         (lambda: _job("* * * *"), "must have exactly 5 fields (minute hour day month weekday), got 4"),
         (lambda: _job("0 0 30 2 *"), "never fires"),
         (lambda: _job(tz="CEST"), "there is no policy 'tz'"),
-        (lambda: _job(timezone="CEST"), "is not a known time zone; did you mean"),
+        (
+            lambda: _job(timezone="CEST"),
+            "but the letters of one: name the place, like Europe/Berlin",
+        ),
+        (lambda: every("5 minutes"), "cannot be read at character 1: write 5m"),
         (lambda: once(datetime(2035, 1, 1)), "has no time zone"),  # noqa: DTZ001, the mistake itself
         (lambda: every(10), 'has no unit: write "10s", "10m" or "10h"'),
         (lambda: _job(task_timeout=5), 'has no unit: write "5s", "5m" or "5h"'),

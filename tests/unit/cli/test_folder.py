@@ -31,6 +31,26 @@ def test_the_store_of_a_folder_stands_beside_it_wherever_one_calls_from(
     assert plain("trigger", "nightly", "--jobs", str(jobs)).out.startswith("occ_")
 
 
+def test_the_store_of_the_current_folder_is_made_in_it_and_found_from_elsewhere(
+    plain: Cli, jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A14: `--jobs .` writes nothing outside of the folder, unless its store is already beside it."""
+    monkeypatch.chdir(jobs)
+    assert plain("apply", ".").code == 0
+    assert (jobs / "everytick.db").exists()
+    assert not (jobs.parent / "everytick.db").exists()
+    monkeypatch.chdir(jobs.parent)
+    assert plain("list", "--jobs", jobs.name).rows == plain("list", "--store", f"sqlite:///{jobs}/everytick.db").rows
+
+
+def test_the_store_beside_the_current_folder_is_used(plain: Cli, jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert plain("apply", str(jobs)).code == 0
+    monkeypatch.chdir(jobs)
+
+    assert plain("list", "--jobs", ".").code == 0
+    assert not (jobs / "everytick.db").exists()
+
+
 def test_a_question_makes_no_store(plain: Cli, jobs: Path) -> None:
     done = plain("list", "--jobs", "place/jobs")
 

@@ -48,6 +48,19 @@ def test_validate_says_that_a_job_will_not_run(plain: Cli, tmp_path: Path) -> No
     assert "job 'old' will not run: its schedule (once, at 2020-01-01 00:00:00Z) is over" in done.err
 
 
+def test_apply_says_that_a_job_will_not_run_when_it_is_new(plain: Cli, tmp_path: Path) -> None:
+    """A9: the second time it is no news."""
+    (tmp_path / "jobs").mkdir()
+    job = "  old: {schedule: 'once: 2020-01-01T00:00:00Z', command: [date]}"
+    (tmp_path / "jobs/a.yaml").write_text(f"version: 1\njobs:\n{job}\n")
+
+    first, second = plain("apply", "jobs"), plain("apply", "jobs")
+
+    assert (first.code, second.code) == (0, 0)
+    assert "job 'old' will not run: its schedule (once, at 2020-01-01 00:00:00Z) is over; give it" in first.err
+    assert "will not run" not in second.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
