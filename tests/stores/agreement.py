@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from everytick.deciding.advance import advance
+from everytick.deciding.promises import judge
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell
 from everytick.domain.config import Level, overrides
 from everytick.domain.decisions import Plan
@@ -31,6 +32,7 @@ from everytick.domain.facts import (
 from everytick.domain.notes import Log, Note, Progress
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.payload import payload
+from everytick.domain.promises import BreachFilter
 from everytick.domain.snapshots import Missed
 from everytick.domain.steps import AttemptEnded, Claimed, Released, Step, Stopping, WaitOver
 from everytick.errors import EverytickError
@@ -75,6 +77,8 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     {"when": "every 10m", "recovery": {"strategy": "bounded_window", "max_occurrences": 2}, "jitter": "2m"},
     {"when": "*/4 * * * *", "code": "shop"},
     {"when": "*/5 * * * *", "code": "bank", "queue": "gpu", "overlap": "queue", "jitter": "1m"},
+    {"when": "*/4 * * * *", "start_by": "1m", "finish_by": "3m", "success_within": "9m"},
+    {"when": "every 5m", "code": "shop", "success_within": "6m", "finish_by": "12:00", "recovery": "execute_all"},
 )
 NEEDS = ("", "code:shop", "code:bank\nqueue:gpu", "queue:gpu", "code:shop\nqueue:gpu", "retired")
 LOWER_HALF = IdRange("occ_00000000-0000-0000-0000-000000000000", "occ_80000000-0000-0000-0000-000000000000", 1000)
@@ -235,6 +239,14 @@ class Pair:
         by = None if self.random.random() < 0.8 else self.now() + timedelta(seconds=self.random.choice([-30, 0, 30]))
         done = [await _planned(store, scope, limit, commit=True, by=by) for store in self.stores]
         assert done[0].shown == done[1].shown, f"plans after {self.done[-12:]}"
+
+    async def do_promises(self) -> None:
+        """Judge what is due, commit it twice, and tell of what is owed; the second commit finds it changed."""
+        due = await self.both("promises", await self.scope(0.5), self.random.choice([1, 100]))
+        judged = [judge(each, due.now) for each in due.snapshots]
+        told = [each for each in due.owed if self.random.random() < 0.5]
+        assert await self.both("commit_promises", judged, told) == [Commit.COMMITTED] * len(judged)
+        assert await self.both("commit_promises", judged) == [Commit.STALE] * len(judged)
 
     async def do_repeat_commit(self) -> None:
         """Commit a batch twice: the second time answers what the first did, whatever came in between."""
@@ -474,6 +486,10 @@ class Pair:
         for job_id in {each.job_id for each in found} | {record.job.id for record in records}:
             await self.both("spans", job_id, self.now() - timedelta(days=9), self.now())
         await self.both("reports", NodeScope("node-1", NEEDS), 1000)
+        await self.both("promises", NodeScope("node-1", NEEDS), 1000)
+        await self.both("promised")
+        for job_id in (None, await self.job_id()):
+            await self.both("breaches", BreachFilter(job_id, self.random.random() < 0.5))
         await self._nodes()
         await self.do_plan()
 
@@ -487,6 +503,7 @@ WEIGHTS = {
     "do_step": 10,
     "do_put": 4,
     "do_reap": 3,
+    "do_promises": 6,
     "do_remove": 1,
     "do_retire": 1,
     "do_refused_plan": 1,

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from everytick.app.history import History
     from everytick.app.stream import Stream
     from everytick.deciding.explain import Explanation
+    from everytick.domain.promises import BreachRecord, PromiseRecord
     from everytick.domain.snapshots import JobSnapshot
     from everytick.node.events import Listener
     from everytick.node.settings import NodeSettings
     from everytick.stores.base import JobRecord, NodeRecord, Whole
 
 L = TypeVar("L", bound="Listener")
+
+_PROMISES_SHOWN = 10_000
+"""Most promises that are listed: three for each of some thousand jobs."""
 
 
 @value(frozen=True)
@@ -165,6 +169,23 @@ class Questions(StoreAccess):
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return the nodes of the store, each with its last beat."""
         return await (await self._opened()).nodes()
+
+    async def promises(self, name: str | None = None) -> Sequence[PromiseRecord]:
+        """Return what a job, or every job, has promised, and whether it is broken now; soonest check first."""
+        store = await self._opened()
+        job_ids = None if name is None else [(await self._find(store, name, storing=False)).job.id]
+        return await store.promised(job_ids, _PROMISES_SHOWN)
+
+    async def breaches(
+        self, name: str | None = None, *, is_open: bool = False, limit: int = 100
+    ) -> Sequence[BreachRecord]:
+        """Return the promises that a job, or any job, has broken, newest first; with `is_open` those that still are."""
+        from everytick.domain.promises import BreachFilter
+        from everytick.domain.reading import whole
+
+        store = await self._opened()
+        job_id = None if name is None else (await self._find_past(store, name)).job.id
+        return await store.breaches(BreachFilter(job_id, is_open, whole("limit", limit, 1, 1000)))
 
     async def explain(self, name: str, at: datetime | str) -> Explanation:
         """Explain what happened to one instant of a job, or will happen, and why."""

@@ -402,7 +402,7 @@ def _warn_of_unknown(jobs: Iterable[Job], catalogue: Catalogue | None) -> None:
 def _unsendable(jobs: Iterable[Job], settings: NodeSettings) -> Iterator[str]:
     """Give the names of the jobs that send e-mail, if this node has no server that takes it."""
     for job in jobs if settings.smtp is None else ():
-        wanted = (job.settings.on_failure, job.settings.on_recovery)
+        wanted = (job.settings.on_failure, job.settings.on_recovery, job.settings.on_breach)
         if any(text.startswith('{"email":') for found in wanted if found is not None for text in found.receivers):
             yield job.name
 

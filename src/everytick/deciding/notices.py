@@ -11,10 +11,13 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from everytick.domain.config import Level
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.notices import OWNER, NoticeKind, Notify
 from everytick.domain.occurrence import Cause, Occurrence, TaskRun
 from everytick.domain.payload import Payload, payload
+from everytick.domain.promises import Breach
+from everytick.domain.reading import as_data
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import OccurrenceStatus, RunStatus
 from everytick.domain.values import value
@@ -31,6 +34,8 @@ TYPES = {
     NoticeKind.ON_FAILURE: "io.everytick.occurrence.failed.v1",
     NoticeKind.ON_RECOVERY: "io.everytick.occurrence.recovered.v1",
 }
+BROKEN, KEPT = "io.everytick.promise.broken.v1", "io.everytick.promise.kept.v1"
+"""The types of events about a promise that was broken, and about one that is kept again."""
 
 _LONGEST_ERROR = 4_000
 """Characters of an error in an event: a command has to take all of it in one environment variable."""
@@ -89,15 +94,24 @@ def _failed_task(run: TaskRun) -> dict[str, object]:
     return {"task": run.task, "status": str(run.status), "attempts": run.attempts, "error": error}
 
 
-def notice_job(job: Job, kind: NoticeKind) -> Job | None:
+def receivers_of(job: Job, kind: NoticeKind) -> Notify | None:
+    """Return who is told. Of a breach these are the receivers of `on_failure`, unless `on_breach` is set."""
+    if kind is NoticeKind.ON_BREACH and job.settings.origin(kind) is Level.DEFAULT:
+        return job.settings.on_failure
+    wanted: Notify | None = getattr(job.settings, kind)
+    return wanted
+
+
+def notice_job(job: Job, kind: NoticeKind, queue: str | None = None) -> Job | None:
     """Return the job that sends this kind of notice of a job; None if no receiver is named.
 
-    It needs what the job needs: a node that may run the job has the environment that the receivers want.
+    It needs what the job needs: a node that may run the job has the environment that the receivers want. With a
+    `queue` any node may send it that takes from this queue: no node that may run the job is there.
     """
-    wanted: Notify | None = getattr(job.settings, kind)
+    wanted = receivers_of(job, kind)
     if wanted is None:
         return None
-    name, needs = notice_job_name(job.name, kind), job.labels.split("\n") if job.labels else []
+    name, needs = notice_job_name(job.name, kind), job.labels.split("\n") if job.labels and queue is None else []
     receivers = [json.loads(text) for text in wanted.receivers]
     tasks = [
         define_task(name, task, target=json.dumps({"notice": receiver, "needs": needs}, ensure_ascii=False))
@@ -110,7 +124,7 @@ def notice_job(job: Job, kind: NoticeKind) -> Job | None:
         "mode": "parallel",
         "on_orphan": "resume",
         "overlap": "allow",
-        "queue": job.settings.queue,
+        "queue": job.settings.queue if queue is None else queue,
         "retry": _RETRY,
         "task_timeout": "2m",
     }
@@ -159,6 +173,43 @@ def event_of(job: Job, notice: Notice, runs: Iterable[TaskRun] = ()) -> Payload:
                 "ended_at": end.ended_at.isoformat(),
                 "node": end.node,
                 "failed_tasks": [_failed_task(run) for run in runs if run.status in _FAILED_RUNS][:_MOST_TASKS],
+            },
+        },
+        "the event of a notice",
+    )
+
+
+def breach_key(breach: Breach, *, is_over: bool) -> str:
+    """Return the key under which the notice of a breach, or of its end, is asked for once."""
+    return f"{breach.kind} {breach.broken_for.isoformat()} {'kept' if is_over else 'broken'}"
+
+
+def breach_event(job: Job, breach: Breach, *, is_over: bool) -> Payload:
+    """Return the CloudEvent of a promise that was broken, or that is kept again; the same whichever node asks."""
+    word, at = ("kept", breach.ended_at) if is_over else ("broken", breach.due_at)
+    assert at is not None, "a promise is kept again when its breach has ended"
+    return payload(
+        {
+            "specversion": "1.0",
+            "id": f"{job.id}.{breach.kind}.{breach.broken_for.isoformat()}.{word}",
+            "source": f"/everytick/jobs/{job.id}",
+            "type": KEPT if is_over else BROKEN,
+            "subject": job.name,
+            "time": at.isoformat(),
+            "datacontenttype": "application/json",
+            "data": {
+                "job": job.name,
+                "job_id": job.id,
+                "promise": str(breach.kind),
+                "promised": as_data(getattr(job.settings, breach.kind)),
+                "status": word,
+                "error": None if is_over else str(breach)[:_LONGEST_ERROR],
+                "scheduled_for": breach.broken_for.isoformat(),
+                "due_at": breach.due_at.isoformat(),
+                "found_at": breach.found_at.isoformat(),
+                "ended_at": None if not is_over else at.isoformat(),
+                "instants": breach.count,
+                "occurrence_id": breach.occurrence_id,
             },
         },
         "the event of a notice",

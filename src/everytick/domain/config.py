@@ -36,6 +36,7 @@ from everytick.domain.policies import (
     Retention,
     UpdatePolicy,
 )
+from everytick.domain.promise_policies import FINISH_BY, Promised
 from everytick.domain.readers import (
     JSON,
     MOMENT,
@@ -241,6 +242,23 @@ class Settings:
     on_recovery: Annotated[
         Notify | None, Policy(NOTIFY, SHARED, "Who is told once when the job runs well again after failures.")
     ] = None
+    on_breach: Annotated[
+        Notify | None,
+        Policy(
+            NOTIFY, SHARED, "Who is told once when the job breaks a promise; unless it is set, those of on_failure."
+        ),
+    ] = None
+    success_within: Annotated[
+        timedelta | None, Policy(OPTIONAL_DURATION, SHARED, "A promise: the last success is never older than this.")
+    ] = None
+    start_by: Annotated[
+        timedelta | None,
+        Policy(OPTIONAL_DURATION, SHARED, "A promise: each instant of the schedule has started so long after it."),
+    ] = None
+    finish_by: Annotated[
+        Promised | None,
+        Policy(FINISH_BY, SHARED, "A promise: each instant has ended well so long after it, or by this time of day."),
+    ] = None
     runner: Annotated[
         str | None, Policy(or_none(NAME), TASKS, "What carries out the task; none means what suits its function.")
     ] = None
@@ -391,9 +409,6 @@ def _where(key: str, what: str, job: str) -> str:
 NOT_OBEYED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "depends_on": ("one job with both as tasks, one `after` the other", "a trigger of this job at the other's end"),
-        "success_within": ("a check from outside that asks the view jobs for last_success",),
-        "start_by": ('recovery={"strategy": "bounded_window", "max_duration": "5m"}, to run nothing later than that',),
-        "finish_by": ('execution_timeout="1h", to end a run that takes longer',),
     }
 )
 """Policies of the contract that everytick does not obey yet: what to write instead of each. They are refused."""

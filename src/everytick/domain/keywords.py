@@ -137,6 +137,18 @@ class JobPolicies(TaskPolicies, total=False):
     on_recovery: Notify | Mapping[str, Any] | Iterable[Notify | Mapping[str, Any]] | Unset | None
     """Who is told once when the job runs well again after failures."""
 
+    on_breach: Notify | Mapping[str, Any] | Iterable[Notify | Mapping[str, Any]] | Unset | None
+    """Who is told once when the job breaks a promise; unless it is set, those of on_failure."""
+
+    success_within: Duration | Unset | None
+    """A promise: the last success is never older than this."""
+
+    start_by: Duration | Unset | None
+    """A promise: each instant of the schedule has started so long after it."""
+
+    finish_by: Duration | Unset | None
+    """A promise: each instant has ended well so long after it, or by this time of day."""
+
 
 class OccurrencePolicies(TypedDict, total=False):
     """What one single occurrence may have of its own."""

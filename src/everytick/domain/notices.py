@@ -1,6 +1,6 @@
-"""Notices: who is told when a job begins to fail, and when it runs well again.
+"""Notices: who is told when a job begins to fail or breaks a promise, and when it runs well again.
 
-`on_failure` and `on_recovery` name one receiver or several. What a receiver means is read in
+`on_failure`, `on_recovery` and `on_breach` name one receiver or several. What a receiver means is read in
 `runners/receivers.py`; here it is the table that was written, kept as text.
 """
 
@@ -26,6 +26,7 @@ class NoticeKind(StrEnum):
 
     ON_FAILURE = "on_failure"
     ON_RECOVERY = "on_recovery"
+    ON_BREACH = "on_breach"
 
 
 @value(frozen=True)

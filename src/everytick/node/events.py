@@ -44,6 +44,8 @@ class Happening(StrEnum):
     DUPLICATE = "duplicate"
     DEFINITION_BROKEN = "definition_broken"
     DEFINITION_MENDED = "definition_mended"
+    PROMISE_BROKEN = "promise_broken"
+    PROMISE_KEPT = "promise_kept"
 
 
 @value(frozen=True)

@@ -35,6 +35,7 @@ from everytick.node.loops import Loops
 from everytick.node.notifier import Notifier
 from everytick.node.occurrence import OwnedKeys
 from everytick.node.outage import Outage
+from everytick.node.promise_watch import PromiseWatch
 from everytick.node.reaper import Reaper
 from everytick.node.reporter import Reporter
 from everytick.node.scope import Labels, Scope
@@ -50,6 +51,9 @@ _JANITOR_SECONDS = 60.0
 _FACTS_SECONDS = 60.0
 _REFUSED_SECONDS = 5.0
 """How soon people see that no node can run a job."""
+
+_PROMISE_SECONDS = 5.0
+"""How soon after its moment a broken promise is found."""
 
 _OUTAGE_SECONDS = 1.0
 """How often the node looks whether the store is away for too long; `poll` says how long that is."""
@@ -123,6 +127,7 @@ class Node:
         self.engine = Engine(store, self._outage.gate(store), tools, self.scope, self._owned)
         self.reaper = Reaper(store, self.name, self.clock, self.listeners, settings)
         self.janitor = Janitor(store, self.name, self.clock, self._logs, self.reaper.lives)
+        self.promises = PromiseWatch(store, self.scope, told, self.listeners, settings.queues)
         self._beat = Beat(store, self.name, settings.heartbeat.total_seconds(), self.health, self.inbox, self._owned)
         self._loops = Loops(self.clock, self.health)
         self._wind_down = WindDown(self._loops, self.engine, self.reporter, self.health)
@@ -161,6 +166,7 @@ class Node:
         loops.begin_every(self._settings.reaper_interval.total_seconds(), "reaper", self._reap)
         loops.begin_every(_JANITOR_SECONDS, "janitor", self.janitor.round)
         loops.begin_every(_FACTS_SECONDS, "facts", self.register)
+        loops.begin_every(_PROMISE_SECONDS, "promises", self.promises.round)
         loops.begin_every(_REFUSED_SECONDS, "refused", self._tell_refused)
         loops.begin_every(_UNKNOWN_SECONDS, "unknown", self._learn_again)
         if self._falls_back:

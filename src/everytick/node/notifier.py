@@ -1,17 +1,27 @@
 """The notifier: asks for the notices that follow from a reported end, at least once each and never twice."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from everytick.deciding.notices import NEWS, Notice, event_of, notice_job, notices_of, past_cause
+from everytick.deciding.notices import (
+    NEWS,
+    Notice,
+    breach_event,
+    breach_key,
+    event_of,
+    notice_job,
+    notices_of,
+    past_cause,
+)
 from everytick.domain.changes import Put
 from everytick.domain.config import Overrides
 from everytick.domain.facts import Trigger
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job, same_definition
-from everytick.domain.notices import OWNER
+from everytick.domain.notices import OWNER, NoticeKind
 from everytick.domain.occurrence import Occurrence, TaskRun
+from everytick.domain.promises import OwedBreach
 from everytick.domain.steps import OccurrenceEnd
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
 from everytick.stores.base import HistoryFilter
@@ -53,10 +63,35 @@ class Notifier:
                 found += (await self._past.history(page)).occurrences
         return found
 
-    async def _ask(self, subject: str, notice: Notice) -> None:
+    async def tell_breach(self, owed: OwedBreach, met: Collection[str], queue: str) -> None:
+        """Ask for the notices of a breach and of its end. Asking again for the same ones changes nothing.
+
+        `met` are the needs that this node meets. If those of the job are not among them, no node was there for long
+        that may run it, and a node that takes from this queue sends the notice.
+        """
+        job = await self._newest(owed.job_id)
+        if job is None:
+            return
+        for is_wanted, kind in (
+            (owed.is_begin_owed, NoticeKind.ON_BREACH),
+            (owed.is_end_owed, NoticeKind.ON_RECOVERY),
+        ):
+            sender = notice_job(job, kind, None if job.needs in met else queue) if is_wanted else None
+            if sender is not None:
+                is_over = kind is NoticeKind.ON_RECOVERY
+                reason = f"job '{job.name}': {owed.breach.kind} {'kept again' if is_over else 'broken'}"
+                event = breach_event(job, owed.breach, is_over=is_over)
+                await self._request(
+                    sender, Trigger(breach_key(owed.breach, is_over=is_over), event, None, reason, OWNER)
+                )
+
+    async def _newest(self, subject: str) -> Job | None:
+        """Return the newest definition, which says who is told: a corrected address counts at once."""
         record = (await self._jobs.get([subject])).get(subject)
-        # The newest definition says who is told: a corrected address counts at once.
-        job = None if record is None else record.job
+        return None if record is None else record.job
+
+    async def _ask(self, subject: str, notice: Notice) -> None:
+        job = await self._newest(subject)
         sender = None if job is None else notice_job(job, notice.kind)
         if job is None or sender is None:
             return
@@ -64,16 +99,19 @@ class Notifier:
         reason = f"job '{job.name}': occurrence {end.id} {end.status}"
         # Without a call's number: the same key never asks for a second notice, also after a failure of the first.
         fact = Trigger(end.id, event_of(job, notice, await self._runs(end.id)), reason=reason, by=OWNER)
+        await self._request(sender, fact)
+
+    async def _request(self, sender: Job, fact: Trigger) -> None:
         try:
             asked = await self._jobs.request(await self._stored(sender), fact)
         except JobDisabled:
-            _log.info("job '%s' is disabled: no notice of occurrence %s is sent", sender.name, end.id)
+            _log.info("job '%s' is disabled: no notice is sent. %s", sender.name, fact.reason)
         except OccurrenceExists:
             # It was asked for under the name that the job had before.
             return
         else:
             if asked.changed:
-                _log.info("%s: notice %s will be sent by job '%s'", reason, asked.id, sender.name)
+                _log.info("%s: notice %s will be sent by job '%s'", fact.reason, asked.id, sender.name)
 
     async def _runs(self, occurrence_id: str) -> Sequence[TaskRun]:
         try:

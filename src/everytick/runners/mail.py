@@ -20,7 +20,7 @@ from everytick.domain.outcome import Failed, Outcome
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies, InvalidSetting, shown
 from everytick.runners.context import Context
-from everytick.runners.notices import NO_EVENT, errors_in, event_in, is_failure
+from everytick.runners.notices import NO_EVENT, errors_in, event_in, word_of
 from everytick.runners.outcomes import NOTHING, bounded
 from everytick.runners.receivers import EmailTarget, mailbox
 
@@ -28,7 +28,13 @@ _PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
 _SECONDS = 30.0
 """How long one step of the conversation with the server may take."""
 
-_FACTS = ("job", "status", "scheduled_for", "started_at", "ended_at", "occurrence_id", "node")
+_FACTS = ("job", "status", "scheduled_for", "started_at", "ended_at", "occurrence_id", "node", "promise", "due_at")
+_SUBJECTS = {
+    "failed": "failed",
+    "recovered": "runs well again",
+    "broken": "has broken its promise {promise}",
+    "kept": "keeps its promise {promise} again",
+}
 
 
 @value
@@ -95,7 +101,7 @@ class Email:
 
 def message_of(event: Mapping[str, Any], target: EmailTarget, server: MailServer) -> EmailMessage:
     """Return the e-mail; its Message-ID is the event's, so that a repeated one can be told."""
-    facts, word = event["data"], "failed" if is_failure(event) else "runs well again"
+    facts, word = event["data"], _SUBJECTS[word_of(event)].format(promise=event["data"].get("promise"))
     message = EmailMessage()
     # A job's name may hold anything that can be printed.
     message["Subject"] = shown(f"[everytick] job '{facts.get('job')}' {word}", 200)

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from everytick.runners.http import HttpBody
 
 _SECRET = "whsec_"
-_FAILED = "io.everytick.occurrence.failed."
+_FAILED = ("io.everytick.occurrence.failed.", _BROKEN := "io.everytick.promise.broken.")
+_KEPT = "io.everytick.promise.kept."
 NO_EVENT = "this run has no event to tell of: notices are asked for by the end of a job, not by hand"
 _SENDS_BODY = ("POST", "PUT", "PATCH")
 _GONE = 410
@@ -48,8 +49,16 @@ def event_in(context: Context) -> dict[str, Any] | None:
 
 
 def is_failure(event: Mapping[str, Any]) -> bool:
-    """Tell whether the event is about a failure rather than a recovery."""
+    """Tell whether the event is about a failure or a broken promise rather than a recovery."""
     return str(event.get("type", "")).startswith(_FAILED)
+
+
+def word_of(event: Mapping[str, Any]) -> str:
+    """Return what the event tells of: `failed`, `recovered`, `broken` or `kept`."""
+    type_ = str(event.get("type", ""))
+    if type_.startswith((_BROKEN, _KEPT)):
+        return "broken" if type_.startswith(_BROKEN) else "kept"
+    return "failed" if is_failure(event) else "recovered"
 
 
 def errors_in(event: Mapping[str, Any]) -> str:
@@ -63,7 +72,7 @@ class NoticeCommand(CommandBody):
     """Starts a program that reads the event from its standard input.
 
     EVERYTICK_JOB, _OCCURRENCE_ID and _SCHEDULED_FOR are those of the occurrence that the event is about;
-    EVERYTICK_EVENT is `failed` or `recovered`, and EVERYTICK_STATUS and EVERYTICK_ERROR say how it ended.
+    EVERYTICK_EVENT is `failed`, `recovered`, `broken` or `kept`; EVERYTICK_STATUS and EVERYTICK_ERROR say how it ended.
     """
 
     __slots__ = ()
@@ -77,7 +86,7 @@ class NoticeCommand(CommandBody):
         assert event is not None, "run() refuses a run without an event"
         facts = event["data"]
         about = {
-            "event": "failed" if is_failure(event) else "recovered",
+            "event": word_of(event),
             **{key: str(facts.get(key) or "") for key in ("job", "occurrence_id", "scheduled_for", "status", "error")},
         }
         # No process takes a null character in its environment.

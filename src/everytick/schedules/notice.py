@@ -10,6 +10,7 @@ from everytick.schedules.timezones import Zone
 _WORDS = {
     NoticeKind.ON_FAILURE: "when the job begins to fail",
     NoticeKind.ON_RECOVERY: "when the job runs well again",
+    NoticeKind.ON_BREACH: "when the job breaks a promise",
 }
 
 

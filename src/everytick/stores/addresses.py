@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from everytick.errors import InvalidSetting, MissingExtra
-from everytick.stores.protocols import HistoryStore, JobStore, PlanStore, RunStore, Store
+from everytick.stores.protocols import HistoryStore, JobStore, PlanStore, PromiseStore, RunStore, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ADDRESSES = "sqlite:///path, memory:// or postgresql://user@host/database"
 
 
-class AnyStore(Store, PlanStore, RunStore, JobStore, HistoryStore, Protocol):
+class AnyStore(Store, PlanStore, RunStore, JobStore, HistoryStore, PromiseStore, Protocol):
     """A whole store: all five parts of the seam in one object."""
 
 

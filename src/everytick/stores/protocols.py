@@ -16,6 +16,14 @@ from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
+from everytick.domain.promises import (
+    BreachFilter,
+    BreachRecord,
+    DuePromises,
+    Judgement,
+    OwedBreach,
+    PromiseRecord,
+)
 from everytick.domain.snapshots import Edition, JobSnapshot, Request
 from everytick.domain.steps import OccurrenceEnd, Step
 from everytick.stores.base import (
@@ -326,4 +334,33 @@ class HistoryStore(Protocol):
 
     async def prune(self, limit: int = 1000) -> int:
         """Delete up to `limit` ended occurrences that the retention of their job no longer keeps. Return how many."""
+        ...
+
+
+class PromiseStore(Protocol):
+    """The verbs of promises: what is due by when, and what was broken."""
+
+    async def promises(self, scope: NodeScope, limit: int) -> DuePromises:
+        """Return up to `limit` promises that may be broken now, longest-waiting first, and breaches not told for long.
+
+        Promises of jobs whose needs the scope does not meet are among them once they have waited for `PATIENCE`: the
+        nodes that could run the job come first. A job whose definition this process cannot read is left to others.
+        """
+        ...
+
+    async def commit_promises(
+        self, judgements: Sequence[Judgement], told: Sequence[OwedBreach] = ()
+    ) -> Sequence[Commit]:
+        """Write each whole judgement whose promise still has the revision that was read; of several nodes one does.
+
+        A breach that begins, or ends because the promise is kept again, is owed to the receivers until `told` names it.
+        """
+        ...
+
+    async def promised(self, job_ids: Collection[str] | None = None, limit: int = 1000) -> Sequence[PromiseRecord]:
+        """Return where the promises of these jobs, or of all in service, stand; soonest check first."""
+        ...
+
+    async def breaches(self, filter: BreachFilter) -> Sequence[BreachRecord]:
+        """Return breaches, newest first. They are kept for `BREACHES_KEPT` after their end."""
         ...

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from everytick.app import Everytick
+from everytick.domain.promises import promises_of
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.node.hooks import hook_table
 from everytick.node.inbox import OrdersCame
@@ -50,6 +51,7 @@ class DrivenNode:
         # This node sends no beats. With this timeout it does not look dead after any virtual time.
         settings = replace(app.settings, log_folder=None, node_timeout=_FOR_EVER)
         self._store, self._repertoire = store, repertoire
+        self._promises = any(promises_of(definition.job.settings) for definition in app.definitions)
         self._node = Node(
             store,
             repertoire,
@@ -93,7 +95,9 @@ class DrivenNode:
         Only this loop claims. A claimer beside it could have a claim under way that the store has
         not committed when this loop asks what runs.
         """
-        while await self._act() or await self._runs() or await self._reports() or await self._act():
+        while (
+            await self._act() or await self._runs() or await self._reports() or await self._judge() or await self._act()
+        ):
             await self._store.bell(_LOOK_SECONDS)
 
     async def run_until(self, moment: datetime) -> None:
@@ -106,7 +110,7 @@ class DrivenNode:
         while True:
             await self._plan()
             ahead = await self._store.ahead(self._node.scope.current)
-            moments = [at for at in (ahead.wake_at, ahead.ready_at, moment) if at is not None]
+            moments = [at for at in (ahead.wake_at, ahead.ready_at, moment, await self._next_check()) if at is not None]
             seconds = (min(moments) - ahead.now).total_seconds()
             if not await self._store.bell(max(seconds, _STEP_SECONDS)):
                 if ahead.now >= moment:
@@ -124,6 +128,16 @@ class DrivenNode:
             planned += found
         await self._obey()
         return planned
+
+    async def _judge(self) -> int:
+        """Judge the promises that are due, and return how many there were."""
+        return await self._node.promises.round() if self._promises else 0
+
+    async def _next_check(self) -> datetime | None:
+        """Judge what is due, and return when the next promise may be broken."""
+        await self._judge()
+        soonest = await self._store.promised(limit=1) if self._promises else ()
+        return soonest[0].state.check_at if soonest else None
 
     async def _obey(self) -> None:
         """Stop the tasks for which a person or a plan has asked to. A real node learns of it by its next beat."""

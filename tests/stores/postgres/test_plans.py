@@ -51,6 +51,12 @@ select job_key, '2026-01-01'::timestamptz + make_interval(mins => job_key), (arr
 insert into job_tally (job_key, run_count) select job_key, 1 from job;
 insert into span (job_key, status, why, detail, span_after, span_through, version, count)
 select job_key, 15, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
+insert into promise (job_key, kind, judged_through, check_at)
+select job_key, 'start_by', '2026-01-01', '2026-01-01'::timestamptz + make_interval(mins => job_key) from job;
+insert into breach (job_key, kind, broken_for, due_at, found_at, last_for, count, reason, ended_at, is_withdrawn,
+                    is_begin_owed, is_end_owed)
+select job_key, 'start_by', '2025-01-01', '2025-01-01', '2025-01-01', '2025-01-01', 1, '', '2025-01-02', false, false,
+       job_key % 1000 = 0 from job;
 insert into occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at, is_early,
                         created_at, updated_at, needs)
 select ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 1 + n % {JOBS}, 1, at, 0, 0, 0, false, at,
@@ -82,6 +88,9 @@ WHOLE = {
     "wake_jobs_ahead": "as jobs_ahead",
     "was_ahead": "as jobs_ahead",
     "told_ahead": "as jobs_ahead",
+    "bring_promises_back": "as jobs_ahead",
+    "promise_records": "people ask for every promise, and few jobs have one",
+    "breach_records": "people ask for the newest breaches of all jobs",
     "relabel_wakes": "once a minute, and it finds nothing unless an edit and an ending have met",
 }
 """Queries that read a whole table by their nature."""
@@ -178,12 +187,24 @@ INDEXES = {
     "forget_reports": ("occurrence_pkey", "report_pkey"),
     "forget_attempts": ("attempt_pkey",),
     "forget_runs": ("task_run_pkey",),
+    "promises_due": ("promise_due", "job_state_pkey"),
+    "promised_runs": ("occurrence_of_job",),
+    "promised_spans": ("span_pkey",),
+    "owed_breaches": ("breach_owed", "job_state_pkey"),
+    "hold_promises": ("job_id_key", "promise_pkey"),
+    "settle_promise": ("promise_pkey",),
+    "recheck_promises": ("promise_pkey",),
+    "drop_promises": ("promise_pkey",),
+    "withdraw_breaches": ("breach_pkey",),
+    "forget_breaches": ("breach_pkey",),
+    "tell_breach": ("breach_pkey",),
 }
 """The indexes that a query is there for."""
 
 IN_ORDER = {
     "ahead": "job_state_due",
     "claim": "claimable_ready",
+    "promises_due": "promise_due",
     "glance": "job_state_due",
     "hold_due": "job_state_due",
 }

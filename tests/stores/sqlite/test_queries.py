@@ -54,13 +54,17 @@ INDEXES = {
         forget_claims forget_editions forget_narrowing forget_occurrences forget_reschedule held_occurrences
         hold_given_back last_of_jobs mark_undefined move_watermark newest_version note note_end owe_report owe_reports
         note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences parked_jobs purge_job
-        show_unreadable unpark
+        keep_promise show_unreadable unpark
         purge_occurrences purge_state record_ends record_success remove_job rename_job reschedule_job resume_pause
         retire_job retired_of revise rewind take_orphans wake wake_job wake_job_of wake_jobs_of""",
     "PRIMARY KEY": """
         runs_of
         attempts_of definition forget_attempts forget_reports forget_runs key_use leave past_versions purge_keys
-        owed_reports purge_versions reported version_at""",
+        owed_reports purge_versions reported version_at
+        drop_promises forget_breaches hold_promises purge_breaches purge_promises recheck_promises settle_promise
+        tell_breach withdraw_breaches""",
+    "INDEX promise_due": "promises_due",
+    "INDEX breach_owed": "owed_breaches",
     "INDEX request_id": "asked_for existing_between forget_asked_for",
     "INDEX request_key_id": "forget_keys",
     "INDEX job_state_due": "due_jobs next_wake",
@@ -73,10 +77,10 @@ INDEXES = {
     "INDEX occurrence_deadline": "overdue",
     "INDEX occurrence_held": "forget_nodes held_by nodes orphaned",
     "INDEX occurrence_early": "bring_retries_back bring_runs_back come_of_age next_ready",
-    "INDEX occurrence_of_job": "history_page_of last_kept purgeable",
+    "INDEX occurrence_of_job": "history_page_of last_kept promised_runs purgeable",
     "INDEX occurrence_ready": "ready_occurrences",
     "INDEX pause_job": "forget_pauses pauses_of_jobs purge_pauses rewind_pauses",
-    "INDEX span_job": "purge_spans spans_of undo_spans",
+    "INDEX span_job": "promised_spans purge_spans spans_of undo_spans",
     "INDEX sqlite_autoindex_adjustment_1": "adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment",
     "INDEX sqlite_autoindex_job_1": "foretell hold_job keys_of_jobs",
     "INDEX sqlite_autoindex_job_2": "forgotten_jobs job_in_service jobs_ahead jobs_by_name lock_names named_jobs",
@@ -91,6 +95,7 @@ INDEXES = {
     "": """
         add_job add_name_set add_needs add_pause add_span add_state add_version adjust all_needs beat
         count_moved_request count_needs create_occurrence forget_name_sets hear keep_request know_needs name_sets
+        breach_records bring_promises_back promise_records write_breach
         record_attempt record_occurrence record_run told_ahead unreadable_jobs use_key wake_jobs_ahead was_ahead
         write_attempt write_first_attempts write_first_successes write_run""",
 }
@@ -123,6 +128,9 @@ SMALL = {
     "bring_waiting_back": "occurrence",
     "was_ahead": "node job_state",
     "jobs_ahead": "j",
+    "bring_promises_back": "promise",
+    "promise_records": "p",
+    "breach_records": "b",
 }
 
 

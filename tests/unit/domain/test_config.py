@@ -57,6 +57,10 @@ WRITTEN: dict[str, list[Any]] = {
     "on_store_outage": ["wait", "fire_local"],
     "retention": [{"success": None, "keep_last": 0}, {"failure": "1d"}],
     "on_failure": [None, {"webhook": {"url": "https://example.org/hook", "secret_env": "OPS_SECRET"}}],
+    "on_breach": [None, {"ping": "https://example.org/check"}],
+    "success_within": [None, "26h"],
+    "start_by": [None, "5m"],
+    "finish_by": [None, "1h", "06:00"],
     "on_recovery": [None, [{"command": ["logger", "{{ job }}"], "env": {"A": "b"}}, {"email": {"to": "a@b.org"}}]],
     "runner": [None, "process"],
 }
@@ -240,9 +244,6 @@ def test_a_policy_at_the_wrong_level_is_refused_with_where_it_belongs() -> None:
     ("key", "written", "instead"),
     [
         ("depends_on", "extract", "one job with both as tasks, one `after` the other"),
-        ("success_within", "1d", "a check from outside"),
-        ("start_by", "1m", "recovery="),
-        ("finish_by", "1h", 'execution_timeout="1h"'),
         ("update_policy", "graceful", 'update_policy="immediate"'),
         ("update_policy", "windowed", 'update_policy="immediate"'),
     ],
@@ -255,6 +256,12 @@ def test_a_policy_that_nothing_obeys_is_refused(level: Level, key: str, written:
     assert refusal.value.job == "etl"
     assert refusal.value.reason == f"task 'load': {key} '{written}' is not obeyed by everytick yet"
     assert refusal.value.alternatives[0].startswith(instead)
+
+
+@pytest.mark.parametrize("written", ["6:00", "24:00", "06:60", "06:00:30", "06:00 Europe/Berlin"])
+def test_a_time_of_day_that_is_none_is_refused_with_what_to_write(written: str) -> None:
+    with pytest.raises(InvalidPolicies, match=r"finish_by '.*' is no time of day; instead: finish_by=.06:00., or"):
+        overrides(Level.JOB, {"finish_by": written}, "etl")
 
 
 @pytest.mark.parametrize(

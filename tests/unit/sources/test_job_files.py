@@ -313,23 +313,32 @@ def test_a_policy_that_nothing_obeys_is_refused_where_it_stands() -> None:
     """With what to write instead, as in files; for defaults and tasks too."""
     text = """\
 version: 1
-defaults: {finish_by: 1h}
+defaults: {depends_on: extract}
 jobs:
   a:
     schedule: "0 * * * *"
     depends_on: extract
     update_policy: graceful
-    tasks: [{name: b, command: work, start_by: 5m}]
+    tasks: [{name: b, command: work, depends_on: extract}]
 """
     refused = "is not obeyed by everytick yet; instead:"
     extract = "one job with both as tasks, one `after` the other, or a trigger of this job at the other's end"
-    window = 'recovery: {"strategy": "bounded_window", "max_duration": "5m"}, to run nothing later than that'
     assert mistakes(text) == [
-        f"2:12: defaults: finish_by '1h' {refused} execution_timeout: \"1h\", to end a run that takes longer",
+        f"2:12: defaults: depends_on 'extract' {refused} {extract}",
         f"6:5: job 'a': depends_on 'extract' {refused} {extract}",
         f"7:20: update_policy 'graceful' {refused} update_policy: \"immediate\", from which an edit counts at once",
-        f"8:38: task 1 of job 'a': start_by '5m' {refused} {window}",
+        f"8:38: task 1 of job 'a': depends_on 'extract' {refused} {extract}",
     ]
+
+
+def test_promises_are_read_where_they_stand() -> None:
+    """A18: a length of time or a time of day, also for all jobs of a file."""
+    defaults = "defaults: {success_within: 26h}"
+    settings = one("finish_by: '06:00', start_by: 5m", defaults).job.settings
+    assert (str(settings.finish_by), settings.start_by) == ("06:00", timedelta(minutes=5))
+    assert settings.success_within == timedelta(hours=26)
+    [wrong] = mistakes("version: 1\njobs: {a: {schedule: '0 * * * *', command: x, finish_by: '6:00'}}\n")
+    assert "finish_by '6:00' is no time of day; instead: finish_by: \"06:00\"" in wrong
 
 
 def test_contradictions_are_told_together_with_mistakes_of_other_jobs() -> None:

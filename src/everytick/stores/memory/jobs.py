@@ -25,6 +25,7 @@ from everytick.errors import (
 from everytick.stores.base import REMEMBERED, JobRecord, Receipt, Stored
 from everytick.stores.memory.base import UNSTARTED
 from everytick.stores.memory.planning import Planning
+from everytick.stores.memory.promises import keep_promises, recheck_promises
 from everytick.stores.memory.rows import JobRow
 from everytick.stores.open_requests import (
     KEEPS_ITS_KEY,
@@ -271,6 +272,8 @@ class Jobs(Planning):
         """Make older snapshots stale, make the job due, and set its next run as of now."""
         row.revision += 1
         row.next_run = shown_next_run(self._snapshot(row, now), now)
+        if row.promises:
+            recheck_promises(row, now)
         self._wake(row, now)
 
     def _cancel_request(self, occurrence_id: str, reason: str, now: datetime) -> None:
@@ -315,6 +318,7 @@ class Jobs(Planning):
         if job.settings.on_create.begin is FirstSight.IMMEDIATELY:
             self._tables.ask(row, Request("create", Cause.CREATE, now))
         self._tables.add_job(row)
+        keep_promises(row, now)
         row.next_run = first_run(made, now)
         self._wake(row, now)
         return Stored(id_, 1, changed=True)
@@ -342,6 +346,7 @@ class Jobs(Planning):
             # The job may have been enabled or disabled: the index of claimable occurrences follows.
             self._tables.change(occurrence)
         self._revise(row, now)
+        keep_promises(row, now)
         return Stored(row.id, version, changed=True)
 
     def _refuse_edit(self, row: JobRow, job: Job, before: int = 0) -> None:

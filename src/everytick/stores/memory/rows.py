@@ -12,6 +12,8 @@ from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Log, Progress
 from everytick.domain.occurrence import Attempt, Cause, Occurrence
 from everytick.domain.payload import Payload
+from everytick.domain.promise_policies import PromiseKind
+from everytick.domain.promises import OwedBreach, PromiseState
 from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, Edition, Ended, PausedSpan, Request, Rescheduled
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Rules, RunState, deadline
@@ -57,6 +59,7 @@ class JobRow:
     `keys` has, for each key that a caller named, how often it was used, and the newest call.
     `requests` are the open ones, `asked` the same by the time from which a plan may see them; `places` has the place
     of each in `asked`.
+    `promises` are those that the job makes now; `breaches` are kept by kind and first instant.
     """
 
     id: str
@@ -95,6 +98,8 @@ class JobRow:
     busy: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     waiting: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     history: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
+    promises: dict[PromiseKind, PromiseState] = field(default_factory=dict)
+    breaches: dict[tuple[PromiseKind, datetime], OwedBreach] = field(default_factory=dict)
 
     @property
     def job(self) -> Job:

@@ -1,7 +1,8 @@
 """The store in memory: the readable specification of every verb.
 
 Each verb runs without an await between its reads and its writes, which replaces a transaction. The verbs are in
-`planning`, `running`, `jobs`, `definers`, `recording` and `history`. `rows` has the rows, `tables` the indexes.
+`planning`, `running`, `jobs`, `definers`, `recording`, `promises` and `history`. `rows` has the rows, `tables` the
+indexes.
 """
 
 import asyncio
@@ -14,12 +15,13 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope, StoreAddress
 from everytick.stores.memory.definers import Definers
 from everytick.stores.memory.history import HistoryVerbs
+from everytick.stores.memory.promises import PromiseVerbs, bring_promises_back
 from everytick.stores.memory.recording import Recording
 
 _TICK = timedelta(microseconds=1)
 
 
-class MemoryStore(Recording, Definers, HistoryVerbs):
+class MemoryStore(Recording, PromiseVerbs, Definers, HistoryVerbs):
     """A store whose data end with the process, for tests and for scripts."""
 
     address: ClassVar[StoreAddress] = StoreAddress("memory")
@@ -54,6 +56,8 @@ class MemoryStore(Recording, Definers, HistoryVerbs):
             is_unbegun = waiting.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED)
             if is_unbegun and waiting.created_at > now + STEP and waiting.ready_at > now:
                 self._tables.change(waiting, ready_at=now)
+        for row in jobs:
+            bring_promises_back(row, now, now + STEP)
         if self._was_ahead(now + STEP):
             for row in jobs:
                 if row.wake_at is not None and row.wake_at > now:

@@ -14,11 +14,20 @@ from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
+from everytick.domain.promises import (
+    BreachFilter,
+    BreachRecord,
+    DuePromises,
+    Judgement,
+    OwedBreach,
+    PromiseRecord,
+)
 from everytick.domain.snapshots import Edition, JobSnapshot, Request
 from everytick.domain.steps import OccurrenceEnd
 from everytick.stores.base import (
     Claim,
     ClaimKey,
+    Commit,
     CommitAnswer,
     HistoryFilter,
     IdRange,
@@ -43,6 +52,7 @@ from everytick.stores.sql.verbs import (
     history,
     job_records,
     nodes,
+    promises,
     purging,
     recording,
     telling,
@@ -146,6 +156,26 @@ class ColdVerbs(ABC):
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
         """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
         return await self._question(partial(history.spans, self._q, job_id, after, through))
+
+    # ------------------------------------------------------------------------------------------------ the promises
+
+    async def promises(self, scope: NodeScope, limit: int) -> DuePromises:
+        """Return up to `limit` promises that may be broken now, and breaches that were not told for a while."""
+        return await self._question(partial(promises.promises, self._q, scope, limit))
+
+    async def commit_promises(
+        self, judgements: Sequence[Judgement], told: Sequence[OwedBreach] = ()
+    ) -> Sequence[Commit]:
+        """Write each judgement whose promise still stands as it was judged, and what the receivers were told."""
+        return await self._transact(partial(promises.commit_promises, self._q, judgements, told))
+
+    async def promised(self, job_ids: Collection[str] | None = None, limit: int = 1000) -> Sequence[PromiseRecord]:
+        """Return where the promises of these jobs, or of all, stand; soonest check first."""
+        return await self._question(partial(promises.promised, self._q, job_ids, limit))
+
+    async def breaches(self, filter: BreachFilter) -> Sequence[BreachRecord]:
+        """Return breaches, newest first."""
+        return await self._question(partial(promises.breaches, self._q, filter))
 
     # --------------------------------------------------------------------------------------------------- the nodes
 

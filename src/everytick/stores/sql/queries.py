@@ -116,12 +116,30 @@ class ColdQueries(Statements):
     history_page: Statement
     history_page_of: Statement
     runs_of: Statement
+    keep_promise: Statement
+    withdraw_breaches: Statement
+    drop_promises: Statement
+    recheck_promises: Statement
+    bring_promises_back: Statement
+    promises_due: Statement
+    promised_runs: Statement
+    promised_spans: Statement
+    hold_promises: Statement
+    settle_promise: Statement
+    write_breach: Statement
+    forget_breaches: Statement
+    owed_breaches: Statement
+    tell_breach: Statement
+    promise_records: Statement
+    breach_records: Statement
+    purge_promises: Statement
+    purge_breaches: Statement
 
     @property
     def belonging_to_a_job(self) -> tuple[Statement, ...]:
         """The statements that delete a job without occurrences: its rows in every table, the job itself last."""
         kept = self.purge_requests, self.purge_keys, self.purge_adjustments, self.purge_pauses, self.purge_spans
-        return *kept, self.purge_versions, self.purge_state, self.purge_job
+        return *kept, self.purge_promises, self.purge_breaches, self.purge_versions, self.purge_state, self.purge_job
 
 
 def cold_queries(package: str, dialect: Dialect) -> ColdQueries:

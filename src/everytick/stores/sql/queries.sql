@@ -442,3 +442,127 @@ values (:handle, :task, :number, :attempt_status, :started_at, :ended_at, :error
 -- Keeps instants that did not run, behind the others.
 insert into {schema}.span (job_key, status, why, detail, span_after, span_through, version, count)
 values (:job_key, :status, :why, :detail, :span_after, :span_through, :version, :count);
+
+-- ------------------------------------------------------------------------------------------------------------ promises
+
+-- keep_promise --
+-- Lets a promise hold from now on, a success from the creation of the job on; one that was made before is looked at now.
+insert into {schema}.promise (job_key, kind, judged_through, check_at)
+select j.job_key, :kind, case when :kind = 'success_within' then j.created_at else :now end, :now
+  from {schema}.job j where j.job_key = :job_key
+on conflict (job_key, kind) do update set check_at = excluded.check_at, revision = promise.revision + 1;
+
+-- withdraw_breaches --
+-- Ends the breaches of promises that a job makes no more.
+update {schema}.breach set ended_at = :now, is_withdrawn = :is_withdrawn
+ where job_key = :job_key and ended_at is null and not kind {in kinds};
+
+-- drop_promises --
+-- Forgets the promises that a job makes no more.
+delete from {schema}.promise where job_key = :job_key and not kind {in kinds};
+
+-- recheck_promises --
+-- Lets somebody look at the promises of a job now.
+update {schema}.promise set check_at = :now, revision = revision + 1 where job_key = :job_key;
+
+-- bring_promises_back --
+-- Lets promises that were judged while the clock was ahead be judged from now on.
+update {schema}.promise set judged_through = :now, check_at = :now, revision = revision + 1
+ where judged_through > :step_at;
+
+-- promises_due --
+-- Returns the promises that may be broken now, longest-waiting first, without those of these jobs. Those of jobs with
+-- other needs than these come only once they have waited for a while.
+select p.job_key, s.id as job_id, p.kind, p.judged_through, p.check_at, p.held_after, p.held_through, p.revision,
+       b.broken_for, b.due_at, b.found_at, b.last_for, b.count, b.reason, b.occurrence_id, b.ended_at, b.is_withdrawn
+  from {schema}.promise p
+  join {schema}.job_state s on s.job_key = p.job_key
+  left join {schema}.breach b on b.job_key = p.job_key and b.kind = p.kind and b.broken_for = p.broken_for
+ where p.check_at <= :now and (s.needs {in met} or p.check_at <= :patient_at) and not s.id {in job_ids}
+ order by p.check_at, s.id {bytewise}, p.kind limit :limit;
+
+-- promised_runs --
+-- Returns the occurrences of a job after this instant and through now, oldest first.
+select o.id as occurrence_id, o.scheduled_for, o.status, o.cause, o.started_at, o.ended_at, o.covers_after,
+       o.covers_through, o.reason
+  from {schema}.occurrence o
+ where (o.job_key, o.scheduled_for) > (:job_key, :begin_after) and (o.job_key, o.scheduled_for) <= (:job_key, :now)
+ order by o.job_key, o.scheduled_for, o.id limit :limit;
+
+-- promised_spans --
+-- Returns what did not run of a job after this instant, oldest first.
+select p.status, p.why, p.detail, p.span_after, p.span_through, p.version, p.count
+  from {schema}.span p
+ where p.job_key = :job_key and p.span_through > :begin_after
+ order by p.span_through, p.span_key limit :limit;
+
+-- hold_promises --
+-- Locks the promises that still stand as they were judged. One that somebody else changes right now is left to them.
+select p.job_key, j.id as job_id, p.kind
+  from {rows judged: job_id text, kind text, revision bigint}
+  join {schema}.job j on j.id = judged.job_id
+  join {schema}.promise p on p.job_key = j.job_key and p.kind = judged.kind and p.revision = judged.revision
+   {lock p} {skip};
+
+-- settle_promise --
+-- Says where a promise stands.
+update {schema}.promise
+   set judged_through = :judged_through, check_at = :check_at, held_after = :held_after, held_through = :held_through,
+       broken_for = :broken_for, revision = revision + 1
+ where job_key = :job_key and kind = :kind;
+
+-- write_breach --
+-- Keeps a breach. A new one is to be told of, and so is the end of one.
+insert into {schema}.breach (job_key, kind, broken_for, due_at, found_at, last_for, count, reason, occurrence_id,
+                             ended_at, is_withdrawn, is_begin_owed, is_end_owed)
+values (:job_key, :kind, :broken_for, :due_at, :found_at, :last_for, :count, :reason, :occurrence_id, :ended_at,
+        :is_withdrawn, :is_begin_owed, :is_end_owed)
+on conflict (job_key, kind, broken_for) do update
+   set last_for = excluded.last_for, count = excluded.count, reason = excluded.reason, ended_at = excluded.ended_at,
+       is_withdrawn = excluded.is_withdrawn, is_end_owed = excluded.is_end_owed;
+
+-- forget_breaches --
+-- Forgets the breaches of a job that ended long ago.
+delete from {schema}.breach where job_key = :job_key and ended_at < :forgotten_at;
+
+-- owed_breaches --
+-- Returns breaches that were found before this moment and are not told to the receivers, oldest first.
+select s.id as job_id, b.kind, b.broken_for, b.due_at, b.found_at, b.last_for, b.count, b.reason, b.occurrence_id,
+       b.ended_at, b.is_withdrawn, b.is_begin_owed, b.is_end_owed
+  from {schema}.breach b join {schema}.job_state s on s.job_key = b.job_key
+ where (b.is_begin_owed or b.is_end_owed) and b.found_at <= :patient_at
+ order by b.found_at, s.id {bytewise}, b.kind, b.broken_for limit :limit;
+
+-- tell_breach --
+-- Notes what the receivers were told of a breach.
+update {schema}.breach
+   set is_begin_owed = is_begin_owed and not :is_begin_told, is_end_owed = is_end_owed and not :is_end_told
+ where job_key = (select j.job_key from {schema}.job j where j.id = :job_id) and kind = :kind
+   and broken_for = :broken_for;
+
+-- promise_records --
+-- Returns where the promises of the jobs in service stand, of all or of these jobs, those first that are looked at soonest.
+select j.id as job_id, j.name, p.kind, p.judged_through, p.check_at, p.held_after, p.held_through, p.revision,
+       b.broken_for, b.due_at, b.found_at, b.last_for, b.count, b.reason, b.occurrence_id, b.ended_at, b.is_withdrawn
+  from {schema}.promise p
+  join {schema}.job j on j.job_key = p.job_key
+  join {schema}.job_state s on s.job_key = p.job_key
+  left join {schema}.breach b on b.job_key = p.job_key and b.kind = p.kind and b.broken_for = p.broken_for
+ where s.removed_at is null and (:is_any or j.id {in job_ids})
+ order by p.check_at is null, p.check_at, j.name {bytewise}, p.kind limit :limit;
+
+-- breach_records --
+-- Returns breaches, newest first: of all or of one job, all or those that go on.
+select j.id as job_id, j.name, b.kind, b.broken_for, b.due_at, b.found_at, b.last_for, b.count, b.reason,
+       b.occurrence_id, b.ended_at, b.is_withdrawn
+  from {schema}.breach b join {schema}.job j on j.job_key = b.job_key
+ where (:is_any or j.id = :job_id) and (:is_past or b.ended_at is null)
+ order by b.due_at desc, j.name {bytewise}, b.kind, b.broken_for limit :limit;
+
+-- purge_promises --
+-- Forgets the promises of a job.
+delete from {schema}.promise where job_key = :job_key;
+
+-- purge_breaches --
+-- Forgets the breaches of a job.
+delete from {schema}.breach where job_key = :job_key;

@@ -242,6 +242,42 @@ create table everytick.span (
     primary key (job_key, span_key)
 );
 
+-- Where each promise of a job stands; only jobs with promises have rows. check_at is when the next breach could be there,
+-- broken_for names the breach that goes on. Neither table refers to the job: that would lock the job.
+create table everytick.promise (
+    job_key        integer not null,
+    kind           text not null check (kind in ('success_within', 'start_by', 'finish_by')),
+    judged_through timestamptz not null,
+    check_at       timestamptz,
+    held_after     timestamptz,
+    held_through   timestamptz,
+    broken_for     timestamptz,
+    revision       bigint not null default 1,
+    primary key (job_key, kind)
+) with (fillfactor = 70);
+
+create index promise_due on everytick.promise (check_at) where check_at is not null;
+
+-- Promises that were broken: one row from the first instant that was not kept to the end of it.
+create table everytick.breach (
+    job_key       integer not null,
+    kind          text not null check (kind in ('success_within', 'start_by', 'finish_by')),
+    broken_for    timestamptz not null,
+    due_at        timestamptz not null,
+    found_at      timestamptz not null,
+    last_for      timestamptz not null,
+    count         integer not null,
+    reason        text not null,
+    occurrence_id uuid,
+    ended_at      timestamptz,
+    is_withdrawn  boolean not null,
+    is_begin_owed boolean not null,
+    is_end_owed   boolean not null,
+    primary key (job_key, kind, broken_for)
+);
+
+create index breach_owed on everytick.breach (found_at) where is_begin_owed or is_end_owed;
+
 -- -------------------------------------------------------------------------------------- occurrences
 
 -- The token of a claim is drawn at random and is part of what its owner proves: a copy of these tables that was restored
@@ -529,6 +565,22 @@ select j.id as job_id, j.name as job, z.name as status, s.why, s.detail,
   join everytick.job j on j.job_key = s.job_key
   join everytick.occurrence_status z on z.code = s.status;
 
+-- What the jobs in service promise. broken_since is by when it was promised, if it is broken now.
+create view everytick.promises as
+select j.id as job_id, j.name as job, p.kind as promise, d.effective -> p.kind ->> 'value' as promised,
+       b.due_at as broken_since, b.reason, p.check_at
+  from everytick.promise p
+  join everytick.job j on j.job_key = p.job_key
+  join everytick.job_state s on s.job_key = p.job_key and s.removed_at is null
+  join everytick.job_version d on d.job_key = s.job_key and d.version = s.version
+  left join everytick.breach b on b.job_key = p.job_key and b.kind = p.kind and b.broken_for = p.broken_for;
+
+create view everytick.breaches as
+select j.id as job_id, j.name as job, b.kind as promise, b.broken_for, b.due_at, b.found_at, b.last_for, b.count,
+       b.reason, 'occ_' || b.occurrence_id as occurrence_id, b.ended_at, b.is_withdrawn as withdrawn
+  from everytick.breach b
+  join everytick.job j on j.job_key = b.job_key;
+
 -- The config an occurrence runs with, whole; who set what in its version; and what it sets itself.
 create view everytick.effective_config as
 select 'occ_' || o.id as occurrence_id, j.name as job, o.version,
@@ -648,6 +700,7 @@ begin
          where job_key = held.job_key;
     end if;
     if new.paused <> old.paused or new.enabled <> old.enabled then
+        update everytick.promise set check_at = moment, revision = revision + 1 where job_key = held.job_key;
         insert into everytick.wake (job_key, wake_at, needs)
         select s.job_key, moment, s.needs from everytick.job_state s where s.job_key = held.job_key;
         perform everytick.ring();

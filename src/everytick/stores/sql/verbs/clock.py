@@ -22,6 +22,7 @@ def settle_clock(q: ColdQueries) -> Verb[list[tuple[str, datetime]]]:
         yield from revise(q, row["job_key"], now)
     yield from foretell(q, [row["job_id"] for row in told])
     yield q.bring_waiting_back(now=now, step_at=step_at)
+    yield q.bring_promises_back(now=now, step_at=step_at)
     [found] = yield q.was_ahead(step_at=step_at)
     if found["was_ahead"]:
         yield q.wake_jobs_ahead(now=now)

@@ -14,6 +14,7 @@ from everytick.stores.definitions import effective_config, write_definition
 from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Again, Ask, Forget, KeyTaken, Rows, Verb, many
 from everytick.stores.sql.queries import ColdQueries
+from everytick.stores.sql.verbs.promises import make_promises
 from everytick.stores.storing_rules import first_run, first_watermark, under_id
 
 
@@ -36,6 +37,7 @@ def create_all(q: ColdQueries, jobs: Sequence[Job], now: datetime, by: str) -> V
     asked = [job for job in made if job.settings.on_create.begin is FirstSight.IMMEDIATELY]
     request = Request("create", Cause.CREATE, now)
     yield many(q.keep_request, [rows.request_arguments(keys[job.id], job.id, request) for job in asked])
+    yield from make_promises(q, [(keys[job.id], job) for job in made], now)
     yield many(q.wake, [{"job_key": key, "now": now} for key in keys.values()])
     yield Ask.RING
     return {job.name: job.id for job in made}

@@ -22,6 +22,7 @@ from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.creating import create_all, version_arguments
 from everytick.stores.sql.verbs.facts import write_fact
 from everytick.stores.sql.verbs.holding import foretell, held_job, revise, version_of, wake
+from everytick.stores.sql.verbs.promises import edit_promises
 from everytick.stores.storing_rules import forgettable, has_room, name_taken, refuse_edit, under_id
 
 
@@ -141,6 +142,7 @@ def remove(q: ColdQueries, job_key: int, retire_after: timedelta, now: datetime,
     """Take a job that is held out of service."""
     yield q.remove_job(job_key=job_key, removed_at=now, removed_by=by)
     yield q.retire_job(job_key=job_key, retire_at=now + retire_after, needs=RETIRED)
+    yield q.recheck_promises(job_key=job_key, now=now)
     yield from wake(q, job_key, now)
 
 
@@ -186,6 +188,7 @@ def _edit_rows(
         execution_timeout=bounded(settings.execution_timeout),
     )
     yield q.add_needs_of_active(job_key=job_key)
+    yield from edit_promises(q, job_key, before, job, now)
     if not job.enabled:
         yield q.put_all_back_in_line(job_key=job_key, now=now)
     elif before is None or not before.enabled:

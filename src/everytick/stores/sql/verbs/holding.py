@@ -37,8 +37,9 @@ def wake(q: ColdQueries, job_key: int, now: datetime) -> Verb[None]:
 
 
 def revise(q: ColdQueries, job_key: int, now: datetime) -> Verb[None]:
-    """Make older snapshots of the job stale, and make it due now."""
+    """Make older snapshots of the job stale, make it due now, and let its promises be looked at."""
     yield q.revise(job_key=job_key)
+    yield q.recheck_promises(job_key=job_key, now=now)
     yield from wake(q, job_key, now)
 
 

@@ -180,6 +180,40 @@ create table span (
 ) strict;
 create index span_job on span (job_key, span_through);
 
+-- Where each promise of a job stands; only jobs with promises have rows. check_at is when the next breach could be there,
+-- broken_for names the breach that goes on.
+create table promise (
+  job_key integer not null references job,
+  kind text not null check (kind in ('success_within', 'start_by', 'finish_by')),
+  judged_through integer not null,
+  check_at integer,
+  held_after integer,
+  held_through integer,
+  broken_for integer,
+  revision integer not null default 1,
+  primary key (job_key, kind)
+) strict, without rowid;
+create index promise_due on promise (check_at) where check_at is not null;
+
+-- Promises that were broken: one row from the first instant that was not kept to the end of it.
+create table breach (
+  job_key integer not null references job,
+  kind text not null check (kind in ('success_within', 'start_by', 'finish_by')),
+  broken_for integer not null,
+  due_at integer not null,
+  found_at integer not null,
+  last_for integer not null,
+  count integer not null,
+  reason text not null,
+  occurrence_id blob,
+  ended_at integer,
+  is_withdrawn integer not null,
+  is_begin_owed integer not null,
+  is_end_owed integer not null,
+  primary key (job_key, kind, broken_for)
+) strict, without rowid;
+create index breach_owed on breach (found_at) where is_begin_owed or is_end_owed;
+
 -- Owners write by the handle: autoincrement, since a zombie's handle must never name another row. A file
 -- that was restored from a copy hands the same ones out again: so each claim draws a token, which its owner names too.
 -- owner is the node that holds it now, node the last one that ran it; found is the status that the last claim found.
@@ -399,6 +433,24 @@ select j.id as job_id, j.name as job, s.name as status, p.why, p.detail,
        p.version, p.count
   from span p join job j on j.job_key = p.job_key join occurrence_status s on s.code = p.status;
 
+-- What the jobs in service promise. broken_since is by when it was promised, if it is broken now.
+create view promises as
+select j.id as job_id, j.name as job, p.kind as promise, json_extract(v.effective, '$.' || p.kind || '.value') as promised,
+       «utc b.due_at» as broken_since, b.reason, «utc p.check_at» as check_at
+  from promise p join job j on j.job_key = p.job_key
+  join job_state s on s.job_key = p.job_key and s.removed_at is null
+  join job_version v on v.job_key = s.job_key and v.version = s.version
+  left join breach b on b.job_key = p.job_key and b.kind = p.kind and b.broken_for = p.broken_for;
+
+create view breaches as
+select j.id as job_id, j.name as job, b.kind as promise, «utc b.broken_for» as broken_for, «utc b.due_at» as due_at,
+       «utc b.found_at» as found_at, «utc b.last_for» as last_for, b.count, b.reason,
+       iif(b.occurrence_id is null, null, 'occ_' || lower(substr(hex(b.occurrence_id), 1, 8) || '-' || substr(hex(b.occurrence_id), 9, 4) || '-'
+         || substr(hex(b.occurrence_id), 13, 4) || '-' || substr(hex(b.occurrence_id), 17, 4) || '-'
+         || substr(hex(b.occurrence_id), 21))) as occurrence_id,
+       «utc b.ended_at» as ended_at, b.is_withdrawn as withdrawn
+  from breach b join job j on j.job_key = b.job_key;
+
 -- The config an occurrence runs with, whole; who set what in its version; and what it sets itself.
 create view effective_config as
 select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4) || '-' || substr(hex(o.id), 13, 4)
@@ -501,4 +553,7 @@ create trigger jobs_are_switched instead of update on jobs begin
      set revision = revision + 1, woken = woken + 1, wake_at = «now»,
          next_run_at = iif(next_run_at > «now» and old.paused_until is null, next_run_at, null)
    where id = old.id and new.paused <> old.paused;
+  update promise set check_at = «now», revision = revision + 1
+   where job_key = (select job_key from job_state where id = old.id)
+     and (new.paused <> old.paused or new.enabled <> old.enabled);
 end;

@@ -1,0 +1,171 @@
+"""The verbs of promises, and what edits of a definition mean for them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+
+from everytick.domain.promise_policies import PromiseKind
+from everytick.domain.promises import (
+    BREACHES_KEPT,
+    PATIENCE,
+    READ_AT_ONCE,
+    Breach,
+    BreachFilter,
+    BreachRecord,
+    DuePromises,
+    Judgement,
+    OwedBreach,
+    PromisedRun,
+    PromiseRecord,
+    PromiseSnapshot,
+    PromiseState,
+    promises_of,
+)
+from everytick.stores.base import Commit, NodeScope
+from everytick.stores.memory.planning import Planning
+from everytick.stores.memory.rows import JobRow, OccurrenceRow
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+class PromiseVerbs(Planning):
+    """Promises and breaches."""
+
+    async def promises(self, scope: NodeScope, limit: int) -> DuePromises:
+        """Return up to `limit` promises that may be broken now, and breaches that were not told for a while."""
+        now = self._now()
+        due = [
+            (state.check_at, row.id, str(kind), row, state)
+            for row in self._tables.jobs.values()
+            for kind, state in row.promises.items()
+            if state.check_at is not None and state.check_at <= (now if row.needs in scope.met else now - PATIENCE)
+        ]
+        found = [
+            self._promise_snapshot(row, state, now) for *_, row, state in sorted(due, key=lambda each: each[:3])[:limit]
+        ]
+        owed = [
+            each
+            for row in self._tables.jobs.values()
+            for each in row.breaches.values()
+            if (each.is_begin_owed or each.is_end_owed) and each.breach.found_at <= now - 2 * PATIENCE
+        ]
+        owed.sort(key=lambda each: (each.breach.found_at, each.job_id, str(each.breach.kind), each.breach.broken_for))
+        return DuePromises(now, tuple(found), tuple(owed[:limit]))
+
+    def _promise_snapshot(self, row: JobRow, state: PromiseState, now: datetime) -> PromiseSnapshot:
+        seen, after = self._snapshot(row, now), state.judged_through
+        if state.kind is PromiseKind.SUCCESS_WITHIN:
+            return PromiseSnapshot(row.id, state, seen)
+        runs = (each for each in row.history.through(now) if each.creation.scheduled_for > after)
+        spans = sorted((span for span in row.spans if span.through > after), key=lambda span: span.through)
+        read = tuple(map(_run, islice(runs, READ_AT_ONCE)))
+        return PromiseSnapshot(row.id, state, seen, read, tuple(spans[:READ_AT_ONCE]))
+
+    async def commit_promises(
+        self, judgements: Sequence[Judgement], told: Sequence[OwedBreach] = ()
+    ) -> Sequence[Commit]:
+        """Write each whole judgement whose promise still has the revision that was read, and what was told."""
+        for each in told:
+            self._tell_breach(each)
+        return [self._commit_promise(each) for each in judgements]
+
+    def _tell_breach(self, told: OwedBreach) -> None:
+        row = self._tables.jobs.get(told.job_id)
+        key = told.breach.kind, told.breach.broken_for
+        if row is not None and key in row.breaches:
+            known = row.breaches[key]
+            begin, end = known.is_begin_owed and not told.is_begin_owed, known.is_end_owed and not told.is_end_owed
+            row.breaches[key] = replace(known, is_begin_owed=begin, is_end_owed=end)
+
+    def _commit_promise(self, judgement: Judgement) -> Commit:
+        row, state = self._tables.jobs.get(judgement.job_id), judgement.state
+        known = None if row is None else row.promises.get(state.kind)
+        if row is None or known is None or known.revision != state.revision:
+            return Commit.STALE
+        row.promises[state.kind] = replace(state, revision=state.revision + 1)
+        for breach in judgement.breaches:
+            self._write_breach(row, breach)
+        if judgement.breaches:
+            kept_since = self._now() - BREACHES_KEPT
+            forgotten = [
+                key for key, each in row.breaches.items() if each.breach.ended_at and each.breach.ended_at < kept_since
+            ]
+            for key in forgotten:
+                del row.breaches[key]
+        return Commit.COMMITTED
+
+    def _write_breach(self, row: JobRow, breach: Breach) -> None:
+        """Keep the breach. A new one is to be told of, and so is the end of one."""
+        key, is_end_owed = (breach.kind, breach.broken_for), breach.ended_at is not None and not breach.is_withdrawn
+        known = row.breaches.get(key)
+        row.breaches[key] = OwedBreach(row.id, breach, known is None or known.is_begin_owed, is_end_owed)
+
+    async def promised(self, job_ids: Collection[str] | None = None, limit: int = 1000) -> Sequence[PromiseRecord]:
+        """Return where the promises of these jobs, or of all in service, stand; soonest check first."""
+        rows = [row for row in self._tables.jobs.values() if row.removed_at is None]
+        found = [
+            PromiseRecord(row.id, row.name, state)
+            for row in rows
+            if job_ids is None or row.id in job_ids
+            for state in row.promises.values()
+        ]
+        return sorted(found, key=_soonest)[:limit]
+
+    async def breaches(self, filter: BreachFilter) -> Sequence[BreachRecord]:
+        """Return breaches, newest first."""
+        found = [
+            BreachRecord(row.id, row.name, each.breach)
+            for row in self._tables.jobs.values()
+            if filter.job_id in (None, row.id)
+            for each in row.breaches.values()
+            if not filter.is_open or each.breach.ended_at is None
+        ]
+        found.sort(key=lambda each: (each.job, str(each.breach.kind), each.breach.broken_for))
+        return sorted(found, key=lambda each: each.breach.due_at, reverse=True)[: filter.limit]
+
+
+def _run(row: OccurrenceRow) -> PromisedRun:
+    creation = row.creation
+    return PromisedRun(
+        row.id,
+        creation.scheduled_for,
+        row.status,
+        creation.cause,
+        row.started_at,
+        row.ended_at,
+        creation.covers_after,
+        creation.covers_through,
+        row.reason,
+    )
+
+
+def _soonest(record: PromiseRecord) -> tuple[bool, datetime, str, str]:
+    at = record.state.check_at
+    return at is None, at or _NEVER, record.job, str(record.state.kind)
+
+
+def keep_promises(row: JobRow, now: datetime) -> None:
+    """Let the promises of the newest definition hold, and end those that the job makes no more."""
+    wanted = promises_of(row.job.settings)
+    for key, each in row.breaches.items():
+        if key[0] not in wanted and each.breach.ended_at is None:
+            row.breaches[key] = replace(each, breach=replace(each.breach, ended_at=now, is_withdrawn=True))
+    kept = {}
+    for kind in wanted:
+        since = row.created_at if kind is PromiseKind.SUCCESS_WITHIN else now
+        kept[kind] = row.promises.get(kind) or PromiseState(kind, since, now)
+    row.promises = kept
+
+
+def recheck_promises(row: JobRow, now: datetime) -> None:
+    """Let somebody look at the promises of the job now."""
+    for kind, state in row.promises.items():
+        row.promises[kind] = replace(state, check_at=now, revision=state.revision + 1)
+
+
+def bring_promises_back(row: JobRow, now: datetime, step_at: datetime) -> None:
+    """Let promises that were judged while the clock was ahead be judged from now on."""
+    for kind, state in row.promises.items():
+        if state.judged_through > step_at:
+            row.promises[kind] = replace(state, judged_through=now, check_at=now, revision=state.revision + 1)

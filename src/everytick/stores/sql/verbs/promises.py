@@ -1,0 +1,206 @@
+"""promises, commit_promises, promised and breaches: what jobs have promised, and what became of it."""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from everytick.domain.decisions import Span, Why
+from everytick.domain.job import Job
+from everytick.domain.promise_policies import PromiseKind
+from everytick.domain.promises import (
+    BREACHES_KEPT,
+    PATIENCE,
+    READ_AT_ONCE,
+    Breach,
+    BreachFilter,
+    BreachRecord,
+    DuePromises,
+    Judgement,
+    OwedBreach,
+    PromisedRun,
+    PromiseRecord,
+    PromiseSnapshot,
+    PromiseState,
+    promises_of,
+)
+from everytick.domain.snapshots import JobSnapshot
+from everytick.stores.base import Commit, NodeScope
+from everytick.stores.sql import commands
+from everytick.stores.sql.commands import Ask, Rows, Verb, many
+from everytick.stores.sql.queries import ColdQueries
+from everytick.stores.sql.statements import Row
+
+
+def promises(q: ColdQueries, scope: NodeScope, limit: int) -> Verb[DuePromises]:
+    """Return promises that may be broken now, longest-waiting first, and breaches that are not told yet."""
+    now: datetime = yield Ask.NOW
+    unreadable = set[str]()
+    while True:
+        found: Rows = yield q.promises_due(
+            now=now, patient_at=now - PATIENCE, met=scope.met, job_ids=unreadable, limit=max(limit, 0)
+        )
+        # Before the runs and spans: what is decided meanwhile is then among them.
+        seen = yield commands.look({row["job_id"] for row in found})
+        more = {row["job_id"] for row in found} - seen.keys()
+        if not more:
+            break
+        unreadable |= more
+    snapshots: tuple[PromiseSnapshot, ...] = ()
+    for row in found:
+        snapshots += ((yield from _snapshot(q, row, seen[row["job_id"]], now)),)
+    owed: Rows = yield q.owed_breaches(patient_at=now - 2 * PATIENCE, limit=max(limit, 0))
+    told = [
+        OwedBreach(row["job_id"], _breach(row), bool(row["is_begin_owed"]), bool(row["is_end_owed"])) for row in owed
+    ]
+    return DuePromises(now, snapshots, tuple(told))
+
+
+def _snapshot(q: ColdQueries, row: Row, seen: JobSnapshot, now: datetime) -> Verb[PromiseSnapshot]:
+    state = _state(row)
+    if state.kind is PromiseKind.SUCCESS_WITHIN:
+        return PromiseSnapshot(row["job_id"], state, seen)
+    asked = {"job_key": row["job_key"], "begin_after": state.judged_through, "limit": READ_AT_ONCE}
+    runs: Rows = yield q.promised_runs(**asked, now=now)
+    spans: Rows = yield q.promised_spans(**asked)
+    return PromiseSnapshot(row["job_id"], state, seen, tuple(map(_run, runs)), tuple(map(_span, spans)))
+
+
+def _state(row: Row) -> PromiseState:
+    return PromiseState(
+        PromiseKind(row["kind"]),
+        row["judged_through"],
+        row["check_at"],
+        row["held_after"],
+        row["held_through"],
+        None if row["broken_for"] is None else _breach(row),
+        row["revision"],
+    )
+
+
+def _breach(row: Row) -> Breach:
+    return Breach(
+        PromiseKind(row["kind"]),
+        row["broken_for"],
+        row["due_at"],
+        row["found_at"],
+        row["last_for"],
+        row["count"],
+        row["reason"],
+        row["occurrence_id"],
+        row["ended_at"],
+        bool(row["is_withdrawn"]),
+    )
+
+
+def _run(row: Row) -> PromisedRun:
+    return PromisedRun(
+        row["occurrence_id"],
+        row["scheduled_for"],
+        row["status"],
+        row["cause"],
+        row["started_at"],
+        row["ended_at"],
+        row["covers_after"],
+        row["covers_through"],
+        row["reason"],
+    )
+
+
+def _span(row: Row) -> Span:
+    why = Why(row["why"])
+    return Span(row["status"], why, row["detail"], row["span_after"], row["span_through"], row["version"], row["count"])
+
+
+def commit_promises(q: ColdQueries, judgements: Sequence[Judgement], told: Sequence[OwedBreach]) -> Verb[list[Commit]]:
+    """Write each whole judgement whose promise still stands as it was judged, and what the receivers were told."""
+    yield many(q.tell_breach, map(_told_arguments, told))
+    if not judgements:
+        return []
+    judged = [
+        {"job_id": each.job_id, "kind": str(each.state.kind), "revision": each.state.revision} for each in judgements
+    ]
+    held: Rows = yield q.hold_promises(judged=judged)
+    keys = {(row["job_id"], row["kind"]): row["job_key"] for row in held}
+    firsts = {(each.job_id, str(each.state.kind)): each for each in reversed(judgements)}
+    kept = [(keys[key], each) for key, each in firsts.items() if key in keys]
+    yield many(q.settle_promise, [_state_arguments(key, each.state) for key, each in kept])
+    yield many(q.write_breach, [_breach_arguments(key, breach) for key, each in kept for breach in each.breaches])
+    now: datetime = yield Ask.NOW
+    broken = sorted({key for key, each in kept if each.breaches})
+    yield many(q.forget_breaches, [{"job_key": key, "forgotten_at": now - BREACHES_KEPT} for key in broken])
+    written = [each for _, each in kept]
+    return [Commit.COMMITTED if any(each is one for one in written) else Commit.STALE for each in judgements]
+
+
+def _told_arguments(told: OwedBreach) -> dict[str, Any]:
+    return {
+        "job_id": told.job_id,
+        "kind": str(told.breach.kind),
+        "broken_for": told.breach.broken_for,
+        "is_begin_told": told.is_begin_owed,
+        "is_end_told": told.is_end_owed,
+    }
+
+
+def _state_arguments(job_key: int, state: PromiseState) -> dict[str, Any]:
+    return {
+        "job_key": job_key,
+        "kind": str(state.kind),
+        "judged_through": state.judged_through,
+        "check_at": state.check_at,
+        "held_after": state.held_after,
+        "held_through": state.held_through,
+        "broken_for": None if state.breach is None else state.breach.broken_for,
+    }
+
+
+def _breach_arguments(job_key: int, breach: Breach) -> dict[str, Any]:
+    return {
+        "job_key": job_key,
+        "kind": str(breach.kind),
+        "broken_for": breach.broken_for,
+        "due_at": breach.due_at,
+        "found_at": breach.found_at,
+        "last_for": breach.last_for,
+        "count": breach.count,
+        "reason": breach.reason,
+        "occurrence_id": breach.occurrence_id,
+        "ended_at": breach.ended_at,
+        "is_withdrawn": breach.is_withdrawn,
+        "is_begin_owed": True,
+        "is_end_owed": breach.ended_at is not None and not breach.is_withdrawn,
+    }
+
+
+def promised(q: ColdQueries, job_ids: Collection[str] | None, limit: int) -> Verb[list[PromiseRecord]]:
+    """Return where the promises of these jobs, or of all, stand; those first that are looked at soonest."""
+    found: Rows = yield q.promise_records(is_any=job_ids is None, job_ids=list(job_ids or ()), limit=max(limit, 0))
+    return [PromiseRecord(row["job_id"], row["name"], _state(row)) for row in found]
+
+
+def breaches(q: ColdQueries, asked: BreachFilter) -> Verb[list[BreachRecord]]:
+    """Return breaches, newest first."""
+    found: Rows = yield q.breach_records(
+        is_any=asked.job_id is None, job_id=asked.job_id, is_past=not asked.is_open, limit=max(asked.limit, 0)
+    )
+    return [BreachRecord(row["job_id"], row["name"], _breach(row)) for row in found]
+
+
+# ------------------------------------------------------------------------------------------------ edits of definitions
+
+
+def make_promises(q: ColdQueries, jobs: Iterable[tuple[int, Job]], now: datetime) -> Verb[None]:
+    """Let the promises of new jobs hold."""
+    made = [{"job_key": key, "kind": str(kind), "now": now} for key, job in jobs for kind in promises_of(job.settings)]
+    if made:
+        yield many(q.keep_promise, made)
+
+
+def edit_promises(q: ColdQueries, job_key: int, before: Job | None, job: Job, now: datetime) -> Verb[None]:
+    """Let the promises of an edited job hold, and end those that it makes no more."""
+    kinds = [str(kind) for kind in promises_of(job.settings)]
+    if not kinds and before is not None and not promises_of(before.settings):
+        return
+    yield q.withdraw_breaches(job_key=job_key, now=now, kinds=kinds, is_withdrawn=True)
+    yield q.drop_promises(job_key=job_key, kinds=kinds)
+    yield from make_promises(q, [(job_key, job)], now)
