@@ -124,7 +124,7 @@ def test_what_a_fork_writes_is_there_for_all(program: str, count: int, driver: s
     """A13: also once the original has closed the file, and whatever it was doing when it was forked."""
     file = tmp_path / "jobs.db"
     lines = run(program, file, driver)
-    assert len(asyncio.run(asked_for(lines, file))) == count
+    assert len(asyncio.run(asked_for(lines, file))) == count, "\n".join(lines)
 
 
 def test_a_fork_in_the_middle_of_a_transaction_is_refused_the_file(tmp_path: Path) -> None:
