@@ -100,6 +100,33 @@ async def test_two_successes_of_one_batch_are_both_known(store: AnyStore, clock:
     assert (after.last_success, after.other_success) == (found.last_success, found.other_success)
 
 
+async def test_two_successes_before_a_failure_of_one_batch_are_both_known(store: AnyStore, clock: ManualClock) -> None:
+    """F3: the last two successes are kept also where the last end of the batch is none."""
+    stored = await put(store, job(overlap="allow", recovery="execute_all"))
+    await tick(store, clock)
+    await run_one(store)
+    clock.move(hours=4)
+    await plan_once(store)
+    claims = await store.claim(NodeScope("node-1"), 10)
+    outcomes = [Failed("early"), None, None, Failed("late")]
+    moments = [clock.time + timedelta(seconds=seconds) for seconds in range(4)]
+    clock.move(seconds=5)
+
+    await store.commit_steps(
+        [
+            (claim, ended(claim, began(claim, moment), moment, outcome))
+            for claim, moment, outcome in zip(claims, moments, outcomes, strict=True)
+        ]
+    )
+
+    found = await seen(store, stored.job_id)
+    assert found.last_end is not None
+    assert found.last_success is not None
+    assert found.other_success is not None
+    told = [found.last_end.id, found.last_success.id, found.other_success.id]
+    assert told == [claims[place].occurrence.id for place in (3, 2, 1)]
+
+
 async def test_what_ends_without_a_run_is_the_last_end_by_its_id(store: AnyStore, clock: ManualClock) -> None:
     """F3: an end by hand is told with its id, and is no success."""
     stored = await put(store, job())

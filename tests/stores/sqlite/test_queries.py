@@ -50,13 +50,13 @@ def test_every_shared_statement_is_used() -> None:
 INDEXES = {
     "INTEGER PRIMARY KEY": """
         occurrences_of
-        advance_occurrence bring_told_back decided_through edit_job edit_state end_owned end_pause end_well fences
+        advance_occurrence bring_told_back decided_through edit_job edit_state end_owned end_pause fences
         forget_claims forget_editions forget_narrowing forget_occurrences forget_reschedule held_occurrences
         hold_given_back last_of_jobs mark_undefined move_watermark newest_version note note_end owe_report owe_reports
-        note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences parked_jobs purge_job
+        note_last_ends note_last_successes own_occurrences parked_jobs purge_job
         keep_promise show_unreadable unpark
         purge_occurrences purge_state record_ends record_success remove_job rename_job reschedule_job resume_pause
-        retire_job retired_of revise rewind take_orphans wake wake_job wake_job_of wake_jobs_of""",
+        retire_job retired_of revise rewind take_orphans wake wake_job wake_jobs_of""",
     "PRIMARY KEY": """
         runs_of
         attempts_of definition forget_attempts forget_reports forget_runs key_use leave past_versions purge_keys
@@ -97,7 +97,7 @@ INDEXES = {
         count_moved_request count_needs create_occurrence forget_name_sets hear keep_request know_needs name_sets
         breach_records bring_promises_back promise_records write_breach
         record_attempt record_occurrence record_run told_ahead unreadable_jobs use_key wake_jobs_ahead was_ahead
-        write_attempt write_first_attempts write_first_successes write_run""",
+        write_attempt write_run""",
 }
 BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.split()}
 
@@ -121,7 +121,7 @@ SMALL = {
     "jobs_by_name": "j",
     "jobs_with_aged": "j",
     "owed_reports": "o",
-    "end_well": "e",
+    "end_owned": "e",
     "wake_jobs_of": "e",
     "bring_retries_back": "occurrence",
     "bring_runs_back": "occurrence",

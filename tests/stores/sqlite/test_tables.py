@@ -82,7 +82,7 @@ async def test_an_attempt_that_has_ended_is_never_overwritten(
     def write(transaction: Transaction) -> None:
         for status in (AttemptStatus.RUNNING, AttemptStatus.FAILED, AttemptStatus.SUCCESS, AttemptStatus.RUNNING):
             code = ATTEMPT_CODE[status]
-            transaction.execute(Q.write_attempt, ("main", 1, code, 0, None, str(status), handle))
+            transaction.execute(Q.write_attempt, (handle, "main", 1, code, 0, None, str(status)))
 
     await opened._write(write)
     found = sql.execute("select status, error from attempt").fetchall()

@@ -55,11 +55,8 @@ class Queries:
     hold_given_back: Statement
     retired_of: Statement
     end_owned: str
-    end_well: str
     write_run: str
     write_attempt: str
-    write_first_successes: str
-    write_first_attempts: str
     wake_job: str
     note_end: str
     count_runs: str
@@ -67,10 +64,7 @@ class Queries:
     note_failed_attempt: str
     note_last_ends: str
     note_last_successes: str
-    note_last_good_ends: str
-    note_good_end: str
     wake_jobs_of: str
-    wake_job_of: str
     beat: str
     forget_request: Statement
     continue_backfill: Statement

@@ -291,26 +291,21 @@ select o.id as occurrence_id, o.job_key from occurrence o join job_state s on s.
 -- end_owned --
 -- The owner's last step, by key, fence and token: it raises the fence, so that a finished row matches no owner.
 update occurrence
-   set status = ?, owner = null, ready_at = coalesce(nullif(?, -9223372036854775808), ready_at), is_early = 0,
-       ended_at = ?, error = nullif(?, char(0)), step_number = ?, lost = ?, superseded_by_next = ?, updated_at = ?,
-       fence = fence + 1
- where handle = ? and fence = ? and claim_token = ? and step_number < ? and status < {first_ended};
-
--- end_well --
--- The same where all went well, for as many as there are.
-update occurrence
-   set status = {completed}, owner = null, is_early = 0, ended_at = e.column5, error = null, step_number = e.column4,
-       superseded_by_next = 0, updated_at = ?, fence = fence + 1
-  from (values (?, ?, ?, ?, ?)) e
+   set status = e.column5, owner = null, ready_at = coalesce(nullif(e.column6, -9223372036854775808), ready_at), is_early = 0,
+       ended_at = e.column7, error = nullif(e.column8, char(0)), step_number = e.column4, lost = e.column9,
+       superseded_by_next = e.column10, updated_at = ?, fence = fence + 1
+  from (values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) e
  where handle = e.column1 and fence = e.column2 and claim_token = e.column3 and step_number < e.column4 and status < {first_ended};
 
 -- write_run --
 -- Where a task's run stands now.
 insert into task_run (handle, task, status, attempts, retries, last_attempt_status, resume_at, started_at,
                       attempt_started_at, ended_at, error, result, waits, because_of, out_of_time)
-values (?, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808),
-        nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, -9223372036854775808),
-        nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), ?)
+select column1, column2, column3, column4, column5, nullif(column6, -9223372036854775808),
+       nullif(column7, -9223372036854775808), nullif(column8, -9223372036854775808),
+       nullif(column9, -9223372036854775808), nullif(column10, -9223372036854775808), nullif(column11, char(0)),
+       nullif(column12, char(0)), nullif(column13, char(0)), nullif(column14, char(0)), column15
+  from (values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) where true
 on conflict (handle, task) do update
    set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries, last_attempt_status = excluded.last_attempt_status,
        resume_at = excluded.resume_at, started_at = excluded.started_at,
@@ -321,31 +316,11 @@ on conflict (handle, task) do update
 -- write_attempt --
 -- One try, by the last node that had the occurrence; what has ended is never overwritten, and what was noted of it stays.
 insert into attempt (handle, task, number, status, started_at, ended_at, error, node)
-select o.handle, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, char(0)), o.node
-  from occurrence o where o.handle = ?
+select column1, column2, column3, column4, nullif(column5, -9223372036854775808), nullif(column6, -9223372036854775808),
+       nullif(column7, char(0)), (select o.node from occurrence o where o.handle = column1)
+  from (values (?, ?, ?, ?, ?, ?, ?)) where true
 on conflict (handle, task, number) do update
    set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error
- where attempt.status < {attempt.first_ended};
-
--- write_first_successes --
--- Runs whose first attempt went well, for as many as there are.
-insert into task_run (handle, task, status, attempts, retries, last_attempt_status, started_at, ended_at, result,
-                      out_of_time)
-select column1, column2, {run.success}, 1, 0, {attempt.success}, column3, column4, nullif(column5, char(0)), 0
-  from (values (?, ?, ?, ?, ?)) where true
-on conflict (handle, task) do update
-   set status = excluded.status, attempts = 1, retries = 0, last_attempt_status = excluded.last_attempt_status, resume_at = null,
-       started_at = excluded.started_at,
-       attempt_started_at = null, ended_at = excluded.ended_at, error = null, result = excluded.result, waits = null,
-       because_of = null, out_of_time = 0;
-
--- write_first_attempts --
--- The attempts of those runs, from the same columns; what was noted of them stays.
-insert into attempt (handle, task, number, status, started_at, ended_at, node)
-select column1, column2, 1, {attempt.success}, column3, column4, (select o.node from occurrence o where o.handle = column1)
-  from (values (?, ?, ?, ?, ?)) where true
-on conflict (handle, task, number) do update
-   set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
  where attempt.status < {attempt.first_ended};
 
 -- wake_job --
@@ -357,43 +332,31 @@ update job_state set woken = woken + ?, wake_at = ? where job_key = ?;
 update job_state set run_count = run_count + iif(? is null, 0, 1), last_end_scheduled_for = ?, last_end_started_at = ?, last_end_at = ?, last_end_id = ? where job_key = ?;
 
 -- note_last_ends --
--- The last end of each job, of these occurrences, which had begun.
+-- The last end of each job, of these occurrences, which had begun. If it is a good one it is the last success too, and the
+-- success before it stays known.
 update job_state
-   set run_count = run_count + 1, last_end_scheduled_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at,
-       last_end_id = o.id
-  from occurrence o where o.handle in (select value from json_each(?)) and job_state.job_key = o.job_key;
+   set run_count = run_count + 1, last_end_scheduled_for = o.scheduled_for, last_end_started_at = o.started_at,
+       last_end_at = o.ended_at, last_end_id = o.id,
+       last_success_scheduled_for = iif(o.is_good, o.scheduled_for, last_success_scheduled_for),
+       last_success_started_at = iif(o.is_good, o.started_at, last_success_started_at),
+       last_success_at = iif(o.is_good, o.ended_at, last_success_at),
+       last_success_id = iif(o.is_good, o.id, last_success_id),
+       other_success_scheduled_for = iif(o.is_good, last_success_scheduled_for, other_success_scheduled_for),
+       other_success_started_at = iif(o.is_good, last_success_started_at, other_success_started_at),
+       other_success_at = iif(o.is_good, last_success_at, other_success_at),
+       other_success_id = iif(o.is_good, last_success_id, other_success_id)
+  from (select *, status in ({completed}, {completed_with_errors}) as is_good from occurrence
+         where handle in (select value from json_each(?))) o
+ where job_state.job_key = o.job_key;
 
 -- note_last_successes --
--- The last good end of each job, of these occurrences; the one that was the last stays known, unless it is the same.
+-- The last success of each job before its last end, of these occurrences; the success before it stays known.
 update job_state
    set last_success_scheduled_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at,
        last_success_id = o.id, other_success_scheduled_for = last_success_scheduled_for,
        other_success_started_at = last_success_started_at, other_success_at = last_success_at,
        other_success_id = last_success_id
-  from occurrence o
- where o.handle in (select value from json_each(?)) and job_state.job_key = o.job_key and last_success_id is not o.id;
-
--- note_last_good_ends --
--- Both at once, where the last end of each job is a good one.
-update job_state
-   set run_count = run_count + 1, last_end_scheduled_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at,
-       last_end_id = o.id,
-       last_success_scheduled_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at,
-       last_success_id = o.id, other_success_scheduled_for = last_success_scheduled_for,
-       other_success_started_at = last_success_started_at, other_success_at = last_success_at,
-       other_success_id = last_success_id
   from occurrence o where o.handle in (select value from json_each(?)) and job_state.job_key = o.job_key;
-
--- note_good_end --
--- The same for one occurrence.
-update job_state
-   set (last_end_scheduled_for, last_end_started_at, last_end_at, last_end_id, last_success_scheduled_for, last_success_started_at,
-        last_success_at, last_success_id)
-         = (select o.scheduled_for, o.started_at, o.ended_at, o.id, o.scheduled_for, o.started_at, o.ended_at, o.id
-              from occurrence o where o.handle = ?),
-       other_success_scheduled_for = last_success_scheduled_for, other_success_started_at = last_success_started_at,
-       other_success_at = last_success_at, other_success_id = last_success_id, run_count = run_count + 1
- where job_key = (select o.job_key from occurrence o where o.handle = ?);
 
 -- count_runs --
 -- So many more of the job have begun and ended.
@@ -413,11 +376,6 @@ update job_state set woken = woken + e.count, wake_at = ?
   from (select job_key, count(*) as count from occurrence
          where handle in (select value from json_each(?)) and awaited = 1 group by job_key) e
  where job_state.job_key = e.job_key;
-
--- wake_job_of --
--- The same for one occurrence.
-update job_state set woken = woken + 1, wake_at = ?
- where job_key = (select o.job_key from occurrence o where o.handle = ? and o.awaited = 1);
 
 -- beat --
 -- The node was heard of.

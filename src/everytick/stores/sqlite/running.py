@@ -1,10 +1,4 @@
-"""claim and commit_steps: one owner at a time, and every write of an owner carries its fence.
-
-Two ways are second and faster. Their price in `bench/end_to_end_sqlite.py`, in processor time an occurrence:
-`_first_successes`, which writes a first attempt that succeeded with its run, 64 µs with it and 74 without: 14 to 16 %.
-`_good_ends`, which writes many good ends in one statement, 64 µs with it and 69 without: 7 %. It also hands the
-interpreter's lock over once and not per row, which processor time does not show.
-"""
+"""claim and commit_steps: one owner at a time, and every write of an owner carries its fence."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from everytick.domain.codes import ATTEMPT_CODE, FIRST_ENDED, STATUS_CODE, STATUSES
 from everytick.domain.decisions import Why
-from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus, may_move
+from everytick.domain.statuses import OccurrenceStatus, may_move
 from everytick.domain.steps import Row, Step, failed_at
 from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.sqlite import rows
@@ -28,17 +22,12 @@ from everytick.stores.sqlite.writer import Transaction
 if TYPE_CHECKING:
     from datetime import datetime
 
-_COMPLETED = OccurrenceStatus.COMPLETED
 _WELL = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
-_RAN_WELL, _TRIED_WELL = RunStatus.SUCCESS, AttemptStatus.SUCCESS
-_END_WELL, _FIRST_SUCCESSES, _FIRST_ATTEMPTS = map(Bulk, (Q.end_well, Q.write_first_successes, Q.write_first_attempts))
+_ENDS, _RUNS, _ATTEMPTS = map(Bulk, (Q.end_owned, Q.write_run, Q.write_attempt))
 _HELD = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
 
 # Places of columns in ready_occurrences.
 _SEQ, _ID, _LINE_AT, _PRIORITY = 0, 3, 10, 11
-
-_FEW = 8
-"""Up to this many steps are written one by one."""
 
 # The statuses of an owned occurrence: running, or waiting for a retry that its owner keeps.
 _STEP_CODE = {
@@ -180,91 +169,78 @@ def _judged(held: _Held | None, claim: Claim, step: Step) -> tuple[Commit, bool]
 
 
 def _write(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> None:
-    """Write all of these steps. Raise if one is stale: the caller then rolls back.
-
-    What ends well at the first attempt, as most do, is gathered into few long statements.
-    """
-    writing = _Writing(transaction.now, len(steps))
-    # Of several steps of one occurrence the last must be written last.
-    may_be_plain = len({claim.handle for claim, _ in steps}) == len(steps)
+    """Write all of these steps. Raise if one is stale: the caller then rolls back."""
+    writing = _Writing(transaction.now)
     for claim, step in steps:
         if step.end is None:
-            writing.advance(claim, step, may_be_plain=may_be_plain)
+            writing.advance(claim, step)
         else:
-            writing.end(claim, step, may_be_plain=may_be_plain)
+            writing.end(claim, step)
     writing.finish(transaction)
     if writing.written != len(steps):
         raise NotAllWritten
 
 
 class _Writing:
-    """The rows of one batch of steps, gathered until all of them are known."""
+    """The rows of one batch of steps, gathered into few long statements.
 
-    def __init__(self, now: int, count: int) -> None:
+    Of several steps of one occurrence the last is written last: an end comes after the others, and
+    the rows of an occurrence keep their order.
+    """
+
+    def __init__(self, now: int) -> None:
         self._now = now
-        # A long statement takes as long to begin as a few short ones to be done.
-        self._is_many = count > _FEW
         self.written = 0
         self._advances: list[Columns] = []
         self._ends: list[Columns] = []
         self._runs: list[Columns] = []
         self._attempts: list[Columns] = []
-        self._good_ends: list[Columns] = []
-        self._first_successes: list[Columns] = []
         self._last_ends: dict[str, int] = {}
         self._more_ends: dict[str, int] = {}
         self._failures: dict[str, str] = {}
         self._failed_at: dict[str, datetime] = {}
-        self._last_good_ends: dict[str, int] = {}
-        self._good_ends_before: dict[str, int] = {}
+        self._good_ends: set[int] = set()
+        # Of each job the last two good ends before its last end. Two are kept, and the last end may be no good one.
+        self._earlier_successes: dict[str, list[int]] = {}
         self._wakes: list[int] = []
         self._owed: list[int] = []
         self._rings = False
 
-    def advance(self, claim: Claim, step: Step, *, may_be_plain: bool) -> None:
+    def advance(self, claim: Claim, step: Step) -> None:
         """Take a step that is not the last."""
         self._advances.append(_advanced(claim, step, self._now))
-        self._add_rows(claim, step, NEVER, may_be_plain=may_be_plain)
+        self._add_rows(claim, step, NEVER)
         if step.resume_at is not None:
             self._wakes.append(claim.handle)
         self._rings |= step.resume_at is not None or step.release
 
-    def end(self, claim: Claim, step: Step, *, may_be_plain: bool) -> None:
+    def end(self, claim: Claim, step: Step) -> None:
         """Take the last step of an occurrence."""
         after, handle, job_id = step.after, claim.handle, claim.header.job_id
         assert after.ended_at is not None, f"{claim.occurrence.id} has ended and does not say when"
         ended_at = micros(after.ended_at)
-        self._add_rows(claim, step, ended_at, may_be_plain=may_be_plain)
-        if job_id in self._last_ends:
+        self._add_rows(claim, step, ended_at)
+        if (before := self._last_ends.get(job_id)) is not None:
             self._more_ends[job_id] = self._more_ends.get(job_id, 0) + 1
+            if before in self._good_ends:
+                self._earlier_successes[job_id] = [*self._earlier_successes.get(job_id, [])[-1:], before]
         self._last_ends[job_id] = handle
         status = after.status
-        if status is _COMPLETED or status in _WELL:
-            if job_id in self._last_good_ends:
-                self._good_ends_before[job_id] = self._last_good_ends[job_id]
-            self._last_good_ends[job_id] = handle
-        if status is not _COMPLETED and (failure := step.failure) is not None:
+        if status in _WELL:
+            self._good_ends.add(handle)
+        if status is not OccurrenceStatus.COMPLETED and (failure := step.failure) is not None:
             self._failures[job_id] = failure
         self._wakes.append(handle)
         if claim.header.rules.reports:
             self._owed.append(handle)
-        if self._is_many and status is _COMPLETED and after.error is None and after.lost == claim.life.lost:
-            self._good_ends.append((*claim.key, step.number, ended_at))
-        else:
-            self._ends.append(_ended(claim, step, ended_at, self._now))
+        self._ends.append(_ended(claim, step, ended_at))
 
-    def _add_rows(self, claim: Claim, step: Step, ended_at: int, *, may_be_plain: bool) -> None:
+    def _add_rows(self, claim: Claim, step: Step, ended_at: int) -> None:
         """Add the task rows of a step. `ended_at` is when the occurrence ended, if it did."""
         handle, end = claim.handle, step.after.ended_at
         for row in step.rows:
             over = ended_at if row.ended_at is end and end is not None else micros_or_never(row.ended_at)
-            if may_be_plain and _is_first_success(row):
-                result = row.run.result
-                text = NO_TEXT if result is None else result.text
-                began = micros_or_never(row.started_at)
-                self._first_successes.append((handle, row.task, began, over, text))
-            else:
-                self._add_row(handle, row, over)
+            self._add_row(handle, row, over)
         if (failed := failed_at(step.rows)) is not None:
             job_id = claim.header.job_id
             self._failed_at[job_id] = max(self._failed_at.get(job_id, failed), failed)
@@ -278,62 +254,33 @@ class _Writing:
             started_at = columns[8] if began is row.run.attempt_started_at else micros_or_never(began)
             error = NO_TEXT if row.error is None else row.error
             code = ATTEMPT_CODE[row.attempt]
-            self._attempts.append((row.task, row.number, code, started_at, ended_at, error, handle))
+            self._attempts.append((handle, row.task, row.number, code, started_at, ended_at, error))
 
     def finish(self, transaction: Transaction) -> None:
         """Write the gathered rows."""
         execute, many = transaction.execute, transaction.executemany
         self.written += many(Q.advance_occurrence, self._advances).rowcount if self._advances else 0
-        self.written += many(Q.end_owned, self._ends).rowcount if self._ends else 0
-        self.written += _END_WELL.write(execute, in_order(self._good_ends), self._now)
-        many(Q.write_run, self._runs)
-        many(Q.write_attempt, self._attempts)
-        successes = in_order(self._first_successes)
-        _FIRST_SUCCESSES.write(execute, successes)
-        _FIRST_ATTEMPTS.write(execute, successes)
+        self.written += _ENDS.write(execute, in_order(self._ends), self._now)
+        _RUNS.write(execute, in_order(self._runs))
+        _ATTEMPTS.write(execute, in_order(self._attempts))
         if self._owed:
             execute(Q.owe_reports, (str(self._owed),))
         self._tell_jobs(transaction)
 
     def _tell_jobs(self, transaction: Transaction) -> None:
         """Set the last end and last success of each job, and wake it for each awaited end or parked retry."""
-        execute, last, good = transaction.execute, self._last_ends, self._last_good_ends
-        if self._good_ends_before:
-            execute(Q.note_last_successes, (str(list(self._good_ends_before.values())),))
-        if last != good:
-            execute(Q.note_last_ends, (str(list(last.values())),))
-            execute(Q.note_last_successes, (str(list(good.values())),))
-        elif self._is_many:
-            execute(Q.note_last_good_ends, (str(list(last.values())),))
-        else:
-            transaction.executemany(Q.note_good_end, [(handle, handle) for handle in last.values()])
+        execute = transaction.execute
+        earlier = self._earlier_successes.values()
+        for handles in ([each[-2] for each in earlier if len(each) > 1], [each[-1] for each in earlier]):
+            if handles:
+                execute(Q.note_last_successes, (str(handles),))
+        if self._last_ends:
+            execute(Q.note_last_ends, (str(list(self._last_ends.values())),))
         transaction.executemany(Q.count_runs, [(count, job_id) for job_id, count in self._more_ends.items()])
         transaction.executemany(Q.note_failure, [(text, job_id) for job_id, text in self._failures.items()])
         transaction.executemany(Q.note_failed_attempt, [(micros(at), job_id) for job_id, at in self._failed_at.items()])
-        woken = self._wake(transaction)
+        woken = execute(Q.wake_jobs_of, (self._now, str(self._wakes))).rowcount if self._wakes else 0
         transaction.rang |= self._rings or woken > 0
-
-    def _wake(self, transaction: Transaction) -> int:
-        """Return how many jobs were woken."""
-        if self._is_many:
-            return int(transaction.execute(Q.wake_jobs_of, (self._now, str(self._wakes))).rowcount)
-        each = [(self._now, handle) for handle in self._wakes]
-        return int(transaction.executemany(Q.wake_job_of, each).rowcount) if each else 0
-
-
-def _is_first_success(row: Row) -> bool:
-    """Tell whether the row says no more than that a task went well at once, with which result."""
-    run = row.run
-    return (
-        row.number == 1
-        and row.attempt is _TRIED_WELL
-        and run.status is _RAN_WELL
-        and run.attempts == 1
-        and run.retries == 0
-        and run.started_at is row.started_at
-        and run.attempt_started_at is None
-        and run.ended_at is row.ended_at
-    )
 
 
 def _advanced(claim: Claim, step: Step, now: int) -> Columns:
@@ -349,12 +296,12 @@ def _advanced(claim: Claim, step: Step, now: int) -> Columns:
     )  # fmt: skip
 
 
-def _ended(claim: Claim, step: Step, ended_at: int, now: int) -> Columns:
+def _ended(claim: Claim, step: Step, ended_at: int) -> Columns:
     """Return the columns of an end."""
-    after, number = step.after, step.number
+    after = step.after
     error = NO_TEXT if after.error is None else after.error
     superseded = 1 if step.superseded_by_next else 0
     return (
-        _STEP_CODE[after.status], micros_or_never(after.ready_at), ended_at, error, number, after.lost, superseded,
-        now, *claim.key, number,
+        *claim.key, step.number, _STEP_CODE[after.status], micros_or_never(after.ready_at), ended_at, error, after.lost,
+        superseded,
     )  # fmt: skip
