@@ -54,11 +54,11 @@ INDEXES = {
         forget_claims forget_editions forget_narrowing forget_occurrences forget_reschedule held_occurrences
         hold_given_back last_of_jobs mark_undefined move_watermark newest_version note note_end owe_report owe_reports
         note_last_ends note_last_successes own_occurrences parked_jobs purge_job
-        keep_promise show_unreadable unpark
+        keep_promise show_unreadable undo_reschedule unpark
         purge_occurrences purge_state record_ends record_success remove_job rename_job reschedule_job resume_pause
         retire_job retired_of revise rewind take_orphans wake wake_job wake_jobs_of""",
     "PRIMARY KEY": """
-        runs_of
+        adjustment_at runs_of
         attempts_of definition forget_attempts forget_reports forget_runs key_use leave past_versions purge_keys
         owed_reports purge_versions reported version_at
         drop_promises forget_breaches hold_promises purge_breaches purge_promises recheck_promises settle_promise
