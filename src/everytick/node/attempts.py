@@ -70,10 +70,10 @@ class Attempts:
 
     def halt(self, attempt: OpenAttempt, why: Halt, reason: str, grace: timedelta) -> None:
         """Tell the attempt to stop, and wait for its grace period; telling it twice changes nothing."""
-        if attempt.context.halt is not None:
+        if attempt.context._halt is not None:
             return
-        attempt.context.halt, attempt.reason = why, reason
-        attempt.context.grace_seconds = grace.total_seconds()
+        attempt.context._halt, attempt.reason = why, reason
+        attempt.context._grace_seconds = grace.total_seconds()
         if attempt.worker is not None:
             attempt.worker.cancel()
         if attempt.alarm is not None:
@@ -84,7 +84,7 @@ class Attempts:
     def abandon(self, attempt: OpenAttempt) -> None:
         """Wait no longer for an attempt that does not stop: its outcome is ignored."""
         attempt.is_abandoned = True
-        attempt.context.abandon()
+        attempt.context._abandon()
         _log.error(
             "task '%s' of job '%s' does not stop although it was told to: it is left behind",
             attempt.task,
@@ -154,7 +154,7 @@ class Attempts:
     async def _carry_out(self, worker: "asyncio.Task[None]", attempt: OpenAttempt) -> Outcome:
         """Return how the attempt ended; only the worker's own end gets out of here."""
         context = attempt.context
-        if context.halt is not None:
+        if context._halt is not None:
             return _stopped(attempt)
         self._owned.latest, attempt.worker = attempt, worker
         enter(context)
@@ -164,7 +164,7 @@ class Attempts:
             if self._is_closed:
                 raise
             # Without a word from us it was the body that canceled itself, or waited for something canceled.
-            outcome = failed(error) if attempt.context.halt is None else _stopped(attempt)
+            outcome = failed(error) if attempt.context._halt is None else _stopped(attempt)
         except BaseException as error:  # noqa: BLE001, user code may raise anything and the node lives
             outcome = failed(error)
         finally:
@@ -175,4 +175,4 @@ class Attempts:
 
 
 def _stopped(attempt: OpenAttempt) -> Outcome:
-    return TimedOut() if attempt.context.halt is Halt.TIMEOUT else Canceled(attempt.reason or "canceled")
+    return TimedOut() if attempt.context._halt is Halt.TIMEOUT else Canceled(attempt.reason or "canceled")

@@ -62,7 +62,7 @@ class Timeouts:
     def timed(self, attempt: OpenAttempt) -> None:
         """Wind the timeout of an attempt that has only now begun."""
         timeout = attempt.occurrence.claim.header.rules.tasks[attempt.place].timeout
-        if timeout is not None and attempt.is_open and attempt.context.halt is None and attempt.alarm is None:
+        if timeout is not None and attempt.is_open and attempt.context._halt is None and attempt.alarm is None:
             attempt.since = self._clock.monotonic()
             self._limit(attempt, timeout)
 

@@ -1,7 +1,7 @@
 """The seam between node and task.
 
 A Body is made once for every task of a definition and run once for every attempt. The node stops an attempt by
-canceling the coroutine that runs it. Before that it sets `context.halt` to the reason and `context.grace_seconds` to
+canceling the coroutine that runs it. Before that it sets `context._halt` to the reason and `context._grace_seconds` to
 the time that the body has to end. Each body decides how it ends its thread or process.
 """
 
@@ -19,12 +19,12 @@ class Body(Protocol):
     """Whether the node must look up, before an attempt begins, which occurrence ended last."""
 
     begins_later: bool
-    """Whether it may wait for a thread or process first. It then calls `context.begin()`, which starts its timeout."""
+    """Whether it may wait for a thread or process first. It then calls `context._begin()`, which starts its timeout."""
 
     async def run(self, context: Context) -> Outcome:
         """Carry out one attempt and return its outcome. An exception of the task is an outcome too.
 
-        When canceled, it ends its thread or process within `context.grace_seconds` and raises CancelledError. If the
+        When canceled, it ends its thread or process within `context._grace_seconds` and raises CancelledError. If the
         task had ended on its own, it returns the outcome.
         """
         ...

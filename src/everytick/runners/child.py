@@ -52,7 +52,7 @@ class ChildContext(Context):
         self._told, self._channel = told, channel
         self.attempt, self.fence = told["attempt"], told["fence"]
         self._previous = UNSET if told["previous"] is False else _moment(told["previous"])
-        self.halt: Halt | None = None
+        self._halt: Halt | None = None
 
     def _refuse_on_loop(self) -> None:
         raise LookupError(
@@ -218,7 +218,7 @@ class ProcessState:
         """Raise in the function on SIGTERM: its `finally` blocks have the grace period."""
         self.is_stopping = True
         if self.context is not None:
-            self.context.halt = Halt.CANCEL
+            self.context._halt = Halt.CANCEL
         raise SystemExit(128 + number)
 
 

@@ -55,7 +55,7 @@ class CommandBody:
         try:
             code = await asyncio.shield(child.exited)
         except asyncio.CancelledError:
-            await child.stop(getattr(context, "grace_seconds", self._grace))
+            await child.stop(getattr(context, "_grace_seconds", self._grace))
             raise
         child.close()
         return NOTHING if code == 0 else Failed(tail.told(ending(code)))

@@ -77,25 +77,25 @@ class Context:
     """One attempt, as its task sees it."""
 
     __slots__ = (
+        "_grace_seconds",
+        "_halt",
         "_header",
         "_life",
+        "_place",
         "_previous",
         "_record",
+        "_saw_cancel",
         "_services",
+        "_thread",
         "attempt",
         "definition",
         "fence",
-        "grace_seconds",
-        "halt",
-        "place",
-        "thread",
-        "told",
     )
 
     # Set only when needed: a context is made for every attempt.
-    grace_seconds: float
-    thread: ThreadSide
-    told: bool
+    _grace_seconds: float
+    _thread: ThreadSide
+    _saw_cancel: bool
 
     def __init__(
         self,
@@ -109,10 +109,10 @@ class Context:
         services: Services,
         previous: datetime | Unset | None = UNSET,
     ) -> None:
-        self.definition, self.place, self.attempt = definition, place, attempt
+        self.definition, self._place, self.attempt = definition, place, attempt
         self._record, self._header, self._life, self.fence = record, header, life, fence
         self._services, self._previous = services, previous
-        self.halt: Halt | None = None
+        self._halt: Halt | None = None
 
     def __repr__(self) -> str:
         return f"Context(job={self.job!r}, task={self.task!r}, attempt={self.attempt})"
@@ -125,7 +125,7 @@ class Context:
     @property
     def task(self) -> str:
         """The task's name."""
-        return self._header.rules.tasks[self.place].name
+        return self._header.rules.tasks[self._place].name
 
     @property
     def occurrence(self) -> Occurrence:
@@ -142,7 +142,7 @@ class Context:
     @property
     def run_id(self) -> str:
         """The task's run within the occurrence; equal over all attempts."""
-        return ids.run_id(self._header.id, self._header.rules.tasks[self.place].id)
+        return ids.run_id(self._header.id, self._header.rules.tasks[self._place].id)
 
     @property
     def attempt_id(self) -> str:
@@ -162,7 +162,7 @@ class Context:
     @property
     def started_at(self) -> datetime:
         """When this attempt began, by the store's clock."""
-        found = self._life.runs[self.place].attempt_started_at
+        found = self._life.runs[self._place].attempt_started_at
         assert found is not None, "a context exists only for an attempt that began"
         return found
 
@@ -183,7 +183,7 @@ class Context:
         self._previous = found
 
     @property
-    def is_previous_known(self) -> bool:
+    def _is_previous_known(self) -> bool:
         """Whether `previous` is known without a query to the store."""
         return not isinstance(self._previous, Unset)
 
@@ -246,9 +246,9 @@ class Context:
         A task that saw this true and then ends was canceled; one that never looked ended on
         its own, and its outcome counts.
         """
-        if self.halt is None:
+        if self._halt is None:
             return False
-        self.told = True
+        self._saw_cancel = True
         return True
 
     @property
@@ -265,7 +265,7 @@ class Context:
         text = note[:_LONGEST_NOTE_CHARACTERS].encode(errors="backslashreplace").decode().replace("\0", "")
         self._services.progress(self, Progress(done, total, text))
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Start the timeout of this attempt now: before, it waited for a thread or a process."""
         self._services.begun(self)
 
@@ -278,19 +278,19 @@ class Context:
 
         `async with` in a coroutine, `with` in a thread.
         """
-        return TransactionBlock(self._begin, getattr(self, "thread", None))
+        return TransactionBlock(self._begin_transaction, getattr(self, "_thread", None))
 
-    def _begin(self) -> AbstractAsyncContextManager[TaskTransaction]:
+    def _begin_transaction(self) -> AbstractAsyncContextManager[TaskTransaction]:
         return self._services.transaction(self)
 
-    def abandon(self) -> None:
+    def _abandon(self) -> None:
         """Disconnect the task from its node: its further output and notes are dropped.
 
         Its outcome was decided without it; a thread cannot be ended, but it must not speak
         for an attempt that is over.
         """
         self._services = _NO_SERVICES
-        side: ThreadSide | None = getattr(self, "thread", None)
+        side: ThreadSide | None = getattr(self, "_thread", None)
         if side is not None:
             side.abandon(Fenced(self.occurrence_id))
 

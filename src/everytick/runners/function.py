@@ -51,7 +51,7 @@ class FunctionBody:
     def _canceled(self, context: Context, error: asyncio.CancelledError) -> Outcome:
         """Raise a cancel that the node asked for. A CancelledError that the function raised itself is a failure."""
         task = asyncio.current_task()
-        if context.halt is not None or (task is not None and task.cancelling()):
+        if context._halt is not None or (task is not None and task.cancelling()):
             raise error
         return failed(error)
 

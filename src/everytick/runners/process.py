@@ -70,7 +70,7 @@ class ProcessBody:
             except OSError as error:
                 reason = str(error)
                 break
-            context.begin()
+            context._begin()
             try:
                 return await worker.carry_out(request, context)
             except NeverBegan as error:
@@ -80,7 +80,7 @@ class ProcessBody:
                 outcome = worker.answered()
                 if outcome is not None:
                     return outcome
-                await worker.stop(getattr(context, "grace_seconds", self._pool.grace))
+                await worker.stop(getattr(context, "_grace_seconds", self._pool.grace))
                 raise
             finally:
                 self._pool.give_back(worker)
@@ -328,7 +328,7 @@ def context_message(context: Context) -> dict[str, object]:
         "fence": context.fence,
         "scheduled_for": context.scheduled_for.isoformat(),
         "started_at": context.started_at.isoformat(),
-        "previous": _written(context.previous) if context.is_previous_known else False,
+        "previous": _written(context.previous) if context._is_previous_known else False,
         "covers_after": _written(after),
         "covers_through": through.isoformat(),
         "cause": context.cause.value,

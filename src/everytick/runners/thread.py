@@ -54,7 +54,7 @@ class ThreadBody:
     async def run(self, context: Context) -> Outcome:
         """Call the function in a thread and wait for it."""
         loop = asyncio.get_running_loop()
-        context.thread = ThreadSide(loop)
+        context._thread = ThreadSide(loop)
         call = ThreadCall(self._call, context, loop)
         try:
             self._pool.begin(call)
@@ -64,7 +64,7 @@ class ThreadBody:
             return await call.future
         except asyncio.CancelledError:
             outcome = await self._stop(call)
-            if outcome is None or getattr(context, "told", False):
+            if outcome is None or getattr(context, "_saw_cancel", False):
                 raise
             return outcome
 
@@ -73,8 +73,8 @@ class ThreadBody:
         if self._pool.drop(call):
             return None
         try:
-            if call.context.halt in (Halt.CANCEL, Halt.SHUTDOWN):
-                await call.ended_within(getattr(call.context, "grace_seconds", self._grace))
+            if call.context._halt in (Halt.CANCEL, Halt.SHUTDOWN):
+                await call.ended_within(getattr(call.context, "_grace_seconds", self._grace))
         finally:
             abandoned = self._pool.abandon(call)
         if abandoned:
@@ -132,7 +132,7 @@ class ThreadCall:
 
     def _say_begun(self) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self.context.begin)
+            self._loop.call_soon_threadsafe(self.context._begin)
 
     def tell(self, outcome: Outcome) -> None:
         """Pass the outcome to the loop, from the thread."""
@@ -213,7 +213,7 @@ class ThreadPool:
             if self._waiting > self._idle and not self._closed:
                 self._replace()
         context = call.context
-        context.abandon()
+        context._abandon()
         if call.thread is not None:
             call.thread.name = f"everytick abandoned: {context.job}, {context.task}"
         _log.warning(

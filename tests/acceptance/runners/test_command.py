@@ -183,7 +183,7 @@ async def test_a_stop_that_names_a_shorter_timeout_kills_the_command_after_that(
     context = attempt(services=services)
     running = begun(kit.body("trap '' TERM; echo ready; sleep 1000", grace=timedelta(hours=1)), context)
     await services.heard(b"ready\n")
-    context.grace_seconds = 0.0
+    context._grace_seconds = 0.0
     async with asyncio.timeout(60):
         assert await stopped(running, context, Halt.SHUTDOWN) is None
 

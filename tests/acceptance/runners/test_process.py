@@ -157,7 +157,7 @@ async def test_a_stop_that_names_a_shorter_timeout_kills_the_process_after_that(
     context = attempt(services=services)
     running = begun(body(process_tasks.hangs, pool), context)
     await services.heard(b"ready\n")
-    context.grace_seconds = 0.0
+    context._grace_seconds = 0.0
     async with asyncio.timeout(60):
         assert await stopped(running, context, Halt.SHUTDOWN) is None
     pool.close()

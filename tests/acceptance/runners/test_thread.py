@@ -204,7 +204,7 @@ async def test_a_thread_that_ended_without_looking_keeps_its_outcome(pool: Threa
     door, context = Door(), attempt()
     running = begun(body(door, pool), context)
     await door.has_begun()
-    context.halt = Halt.SHUTDOWN
+    context._halt = Halt.SHUTDOWN
     running.cancel()
     await asyncio.sleep(0)
     door.open.set()
@@ -227,7 +227,7 @@ async def test_a_stop_may_give_a_thread_longer_than_the_grace_period(pool: Threa
     door, context = Door(), attempt()
     running = begun(body(door, pool, NONE), context)
     await door.has_begun()
-    context.halt, context.grace_seconds = Halt.SHUTDOWN, LONG.total_seconds()
+    context._halt, context._grace_seconds = Halt.SHUTDOWN, LONG.total_seconds()
     running.cancel()
     await asyncio.sleep(0)
     door.open.set()
@@ -240,7 +240,7 @@ async def test_a_stop_may_give_a_thread_less_than_the_grace_period(pool: ThreadP
     door, context = Door(), attempt()
     running = begun(body(door, pool, timedelta(hours=1)), context)
     await door.has_begun()
-    context.grace_seconds = 0.0
+    context._grace_seconds = 0.0
     async with asyncio.timeout(60):
         assert await stopped(running, context, Halt.SHUTDOWN) is None
     assert pool.stuck == 1

@@ -236,7 +236,7 @@ def test_a_stop_may_have_a_longer_timeout_than_the_grace_period(
             try:
                 await passing(3600)
             finally:
-                told.append(ctx.grace_seconds)
+                told.append(ctx._grace_seconds)
                 await passing(20)
                 cleaned.append(True)
 

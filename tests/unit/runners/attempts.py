@@ -171,7 +171,7 @@ def begun(body: Body, context: Context) -> "asyncio.Task[Outcome]":
 
 async def stopped(running: "asyncio.Task[Outcome]", context: Context, why: Halt) -> Outcome | None:
     """Stop the attempt as the executor does; None is what it gets from an attempt that was stopped."""
-    context.halt = why
+    context._halt = why
     running.cancel()
     try:
         return await running

@@ -176,3 +176,14 @@ async def test_the_copy_of_a_task_that_forks_does_not_go_on_as_a_second_node() -
     assert outcome.result is not None
     _, status = await asyncio.to_thread(os.waitpid, int(outcome.result.text), 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_an_editor_offers_only_what_is_meant_for_tasks() -> None:
+    """B28: what the node and the runners need of a context has names with an underscore."""
+    offered = {name for name in dir(Context) if not name.startswith("_")}
+
+    assert offered == {
+        "attempt", "attempt_id", "canceled", "cause", "covers", "definition", "fence", "idempotency_key", "job", "late",
+        "log", "look_up_previous", "occurrence", "occurrence_id", "output", "payload", "previous", "progress", "results",
+        "run_id", "scheduled_for", "started_at", "task", "transaction",
+    }  # fmt: skip
