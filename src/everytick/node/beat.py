@@ -54,6 +54,9 @@ class Beat:
         if apart is None:
             self._early = asyncio.Event()
             self._task = loop.create_task(self._forever(self._store, loop))
+            if _is_real_time(loop):
+                watch = LoopWatch(loop, self._owned)
+                threading.Thread(target=self._watch, args=[watch], name="everytick-watch", daemon=True).start()
             return
         is_open: asyncio.Future[None] = loop.create_future()
         ended = self._ended = asyncio.Event()
@@ -70,7 +73,7 @@ class Beat:
             try:
                 async with apart as store:
                     loop.call_soon_threadsafe(_settle, is_open, None)
-                    watch = self._own.create_task(self._watch(loop))
+                    watch = self._own.create_task(_watch(LoopWatch(loop, self._owned)))
                     try:
                         await self._forever(store, loop)
                     finally:
@@ -84,6 +87,12 @@ class Beat:
         except BaseException:
             await self.stop()
             raise
+
+    def _watch(self, watch: "LoopWatch") -> None:
+        """Look every second until the node stops."""
+        with suppress(RuntimeError):
+            while not self._over.wait(_BLOCKED):
+                watch.look()
 
     def nudge(self) -> None:
         """Beat early: there may be orders."""
@@ -155,25 +164,42 @@ class Beat:
                 # A store that rings often must not make the node beat all the time.
                 await asyncio.sleep(min(_NUDGED_EVERY, self._interval / 4))
 
-    async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Warn about a node's loop that stands still: everything on it is late."""
+
+async def _watch(watch: "LoopWatch") -> None:
+    with suppress(RuntimeError):
         while True:
-            turned = threading.Event()
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(turned.set)
             await asyncio.sleep(_BLOCKED)
-            waited = _BLOCKED
-            while not turned.is_set() and not self._over.is_set():
-                if waited == _BLOCKED:
-                    _log.warning(
-                        "the node's loop has stood still for over a second; the last to begin was job '%s': "
-                        "async tasks must not block, make it a plain function to run it in a thread",
-                        self._owned.latest_job,
-                    )
-                await asyncio.sleep(_BLOCKED)
-                waited += _BLOCKED
-            if waited > _BLOCKED:
-                _log.warning("the node's loop turns again after about %.0f seconds", waited)
+            watch.look()
+
+
+class LoopWatch:
+    """Warns about a node's loop that stands still: everything on it is late. It is asked from another thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, owned: OwnedKeys) -> None:
+        self._loop, self._owned = loop, owned
+        self._turned, self._waited = threading.Event(), 0.0
+        self._turned.set()
+
+    def look(self) -> None:
+        """See whether the loop has turned since the last look, a second ago. Raise RuntimeError if it is closed."""
+        if self._turned.is_set():
+            if self._waited > _BLOCKED:
+                _log.warning("the node's loop turns again after about %.0f seconds", self._waited)
+            self._turned, self._waited = threading.Event(), 0.0
+            self._loop.call_soon_threadsafe(self._turned.set)
+            return
+        self._waited += _BLOCKED
+        if self._waited == _BLOCKED:
+            _log.warning(
+                "the node's loop has stood still for over a second; the last to begin was job '%s': "
+                "async tasks must not block, make it a plain function to run it in a thread",
+                self._owned.latest_job,
+            )
+
+
+def _is_real_time(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the loop waits as long as it is told to. One of a test on virtual time does not."""
+    return not isinstance(loop, asyncio.BaseEventLoop) or type(loop).time is asyncio.BaseEventLoop.time
 
 
 def _settle(future: "asyncio.Future[None]", error: Exception | None) -> None:
