@@ -100,6 +100,8 @@ class Board:
         what = f"{event.job}.{event.task}" if event.task and event.task != event.job else event.job
         number = f" #{event.attempt}" if event.attempt and event.attempt > 1 else ""
         said = event.text.strip().splitlines()[-1] if event.text.strip() else ""
+        if event.kind == "retry_planned":
+            said = f"at {said.split()[-1][:8]}"  # its time alone
         line = f"{event.at:%H:%M:%S}  {what + number:22} {event.kind.replace('_', ' '):14} {event.status:10} {said}"
         self.latest.append(line.rstrip())
         return line.rstrip()
@@ -193,10 +195,15 @@ def run(database: Path, seconds: float | None) -> None:
     tick = Everytick(f"sqlite:///{database}", name="demo")
     define_jobs(tick)
     board, is_over = Board(), threading.Event()
+    clock = None if seconds is None else threading.Timer(seconds, signal.raise_signal, [signal.SIGINT])
+    if clock is not None:
+        clock.daemon = True
     on_terminal = sys.stdout.isatty()
 
     @tick.on_event
     def listen(event: Event) -> None:
+        if clock is not None and not clock.is_alive() and not clock.finished.is_set():
+            clock.start()  # the seconds count from here: before, a slow machine is still loading
         line = board.take(event)
         if not on_terminal:
             print(line, flush=True)
@@ -206,11 +213,8 @@ def run(database: Path, seconds: float | None) -> None:
             draw(board, database)
 
     painter = threading.Thread(target=paint, daemon=True) if on_terminal else None
-    clock = None if seconds is None else threading.Timer(seconds, signal.raise_signal, [signal.SIGINT])
-    for thread in (painter, clock):
-        if thread is not None:
-            thread.daemon = True
-            thread.start()
+    if painter is not None:
+        painter.start()
     try:
         tick.run()
     finally:

@@ -397,6 +397,20 @@ def test_a_script_goes_by_its_file_s_name_however_it_is_started(tmp_path: Path) 
     assert started("-c", text, cwd=tmp_path) == "__main__"
 
 
+def test_a_definition_is_equal_whether_its_file_is_started_or_imported(tmp_path: Path) -> None:
+    """B35: `python jobs.py` and `everytick run` do not give every job a new version in turn."""
+    text = (
+        "from everytick.app import Everytick\ntick = Everytick()\n@tick.job('@daily')\ndef work(): ...\n"
+        "[target] = [task.target for task in tick.definitions[0].job.tasks]\nprint(target)\n"
+    )
+    (tmp_path / "jobs.py").write_text(text)
+    (tmp_path / "my-jobs.py").write_text(text)
+
+    assert started("jobs.py", cwd=tmp_path) == started("-c", "import jobs", cwd=tmp_path) == "jobs:work"
+    assert started("-m", "jobs", cwd=tmp_path) == "jobs:work"
+    assert started("my-jobs.py", cwd=tmp_path) == "__main__:work", "it can only be started"
+
+
 def test_importing_the_application_loads_nothing_heavy() -> None:
     """Its import is part of every start: no loop, no zone tables, no crypto, no models."""
     code = (

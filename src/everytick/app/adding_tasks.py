@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from everytick.domain.job import TaskDefinition, define_task
 from everytick.errors import InvalidName
+from everytick.runners.places import stored_place_of
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -55,7 +56,8 @@ class TaskAdding:
         def decorate(function: F) -> F:
             called = name_of("task", function) if name is None else name
             self._add(
-                define_task(self.name, called, target=_target(function), after=after, policies=dict(policies)), function
+                define_task(self.name, called, target=stored_place_of(function), after=after, policies=dict(policies)),
+                function,
             )
             return function
 
@@ -124,9 +126,3 @@ def name_of(what: str, function: object) -> str:
     if name == "<lambda>":
         raise InvalidName(what, name, "says nothing: give it one with name=")
     return str(name)
-
-
-def _target(function: object) -> str:
-    """Return the address of the function: `module:qualified.name`."""
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}:{named.__qualname__}"

@@ -26,6 +26,7 @@ from everytick.domain.policies import description
 from everytick.domain.templates import template_names
 from everytick.domain.texts import JOB_ALREADY_REGISTERED
 from everytick.errors import DefinitionWarning, DuplicateDefinition, InvalidPolicies, InvalidSetting, shown
+from everytick.runners.places import module_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -92,7 +93,7 @@ class Everytick(StoredJobs, Questions, Lifecycle):
             from everytick.schedules.timezones import use_packaged_zones
 
             use_packaged_zones()
-        self.name = checked_name("application", _module_name(module) if name is None else name)
+        self.name = checked_name("application", module_name(module) if name is None else name)
         self.formerly = None if formerly is None else checked_name("application", formerly)
         policies = common(timezone, _with_retention(defaults or {}, retention))
         self._defaults = overrides(Level.APPLICATION, policies, what="application defaults")
@@ -365,15 +366,3 @@ def _with_retention(defaults: Mapping[str, object], retention: object) -> Mappin
     if "retention" in defaults:
         raise InvalidSetting("retention", retention, "is also given in defaults: give one")
     return {**defaults, "retention": retention}
-
-
-def _module_name(module: Mapping[str, Any]) -> str:
-    """Return the name of the module. For a script, which calls itself `__main__`, it is that of the file."""
-    name = str(module.get("__name__", "__main__"))
-    if name != "__main__":
-        return name
-    spec = module.get("__spec__")
-    if spec is not None:
-        return str(spec.name).removesuffix(".__main__")
-    file = str(module.get("__file__", name))
-    return file.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py")

@@ -157,6 +157,7 @@ class StoredJobs(ScheduleRequests):
             changes = done(drafts, edits, stored)
             if not dry_run:
                 _say_over(jobs, changes, await store.now())
+                _say_renamed(drafts)
             return changes
 
     def _foreign(self, jobs: list[Job], known: Mapping[str, Job]) -> dict[str, Job]:
@@ -327,6 +328,26 @@ def _say_over(jobs: list[Job], changes: list[Change], now: datetime) -> None:
     for job in jobs:
         if job.name in new and job.is_over(now):
             log.warning("job '%s' %s", shown(job.name), OVER.format(schedule=job.schedule.describe()))
+
+
+def _say_renamed(drafts: list[Drafted]) -> None:
+    """Warn if one job is new and one is gone with the same schedule: a function with another name is another job."""
+    new = [drafted.job for drafted in drafts if drafted.change.kind == "added"]
+    gone = [drafted.before for drafted in drafts if drafted.change.kind == "removed"]
+    if len(new) != 1 or len(gone) != 1:
+        return
+    import logging
+
+    [job], [before] = new, gone
+    if job is not None and before is not None and str(job.schedule) == str(before.schedule):
+        old = shown(before.name)
+        logging.getLogger("everytick.app").warning(
+            "job '%s' is new and job '%s' is gone: if it is the same one, give it name='%s', and it keeps its history "
+            "and all that waits",
+            shown(job.name),
+            old,
+            old,
+        )
 
 
 def _say_left_alone(jobs: list[Job], foreign: Mapping[str, Job], application: str) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from everytick.errors import EverytickError, shown
 from everytick.runners.function import FunctionBody, LoopBody
+from everytick.runners.places import place_of, stored_place_of
 from everytick.runners.signature import is_async
 
 if TYPE_CHECKING:
@@ -280,7 +281,7 @@ class Catalogue:
             id(function): function
             for tasks in self._functions.values()
             for function in tasks.values()
-            if place_of(function) == path
+            if path in (place_of(function), stored_place_of(function))
         }
         if len(found) == 1:
             return next(iter(found.values()))
@@ -305,12 +306,6 @@ class Catalogue:
         if not _is_of(found, self._allow_calls):
             raise CannotRun(f"'{shown(path)}' is only borrowed there: it belongs to '{shown(found.__module__)}'")
         return found  # type: ignore[no-any-return]
-
-
-def place_of(function: Callable[..., Any]) -> str:
-    """Return the address of a function, as in its task's target: `module:qualified.name`."""
-    named: Any = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}:{named.__qualname__}"
 
 
 def _is_of(function: Any, allowed: tuple[str, ...]) -> bool:

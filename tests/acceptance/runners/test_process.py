@@ -16,9 +16,9 @@ import pytest
 from everytick.domain.notes import Progress
 from everytick.domain.outcome import Failed, Outcome, Succeeded
 from everytick.domain.payload import payload
-from everytick.runners.catalogue import place_of
 from everytick.runners.context import Halt
 from everytick.runners.guard import Guard
+from everytick.runners.places import place_of
 from everytick.runners.process import ProcessBody, ProcessPool, unreachable
 from tests.acceptance.runners import process_tasks
 from tests.unit.runners.attempts import Remembering, attempt, begun, carried_out, error_of, job_of, open_files, stopped

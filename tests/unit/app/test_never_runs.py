@@ -6,6 +6,8 @@ import pytest
 
 from everytick.app import Everytick
 from everytick.schedules.once import on_request, once
+from everytick.stores.memory import MemoryStore
+from tests.stores.clock import ManualClock
 
 
 def work() -> None:
@@ -27,6 +29,22 @@ async def test_a_job_whose_schedule_is_over_says_so_when_it_is_stored(
     assert said.startswith("job 'old' will not run: its schedule (once, at 2020-01-01 00:00:00Z) is over")
     assert not (await tick.status("old")).is_active
     assert (await tick.status("asked")).is_active
+
+
+async def test_a_job_whose_function_was_renamed_says_how_to_keep_its_history(caplog: pytest.LogCaptureFixture) -> None:
+    """B36: at the start that finds one job new and one gone; what only looks like it is only a hint."""
+    store = MemoryStore(ManualClock())
+    await store.open()
+    before, after = Everytick(store, name="shop"), Everytick(store, name="shop")
+    before.job("0 3 * * *", name="report")(work)
+    await before.sync()
+    after.job("0 3 * * *", name="daily_report")(work)
+    await after.sync()
+    await store.close()
+
+    said = [record.getMessage() for record in caplog.records if "is gone" in record.getMessage()]
+    text = "job 'daily_report' is new and job 'report' is gone: if it is the same one, give it name='report'"
+    assert said == [f"{text}, and it keeps its history and all that waits"]
 
 
 async def test_a_job_defined_after_the_start_says_what_to_call(caplog: pytest.LogCaptureFixture) -> None:

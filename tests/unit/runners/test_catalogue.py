@@ -14,10 +14,11 @@ from everytick.domain.job import Job, Task
 from everytick.domain.outcome import Succeeded
 from everytick.domain.payload import payload
 from everytick.errors import InvalidPolicies
-from everytick.runners.catalogue import Catalogue, place_of
+from everytick.runners.catalogue import Catalogue
 from everytick.runners.command import CommandBody
 from everytick.runners.function import FunctionBody, LoopBody
 from everytick.runners.http import HttpBody
+from everytick.runners.places import place_of
 from everytick.runners.process import ProcessBody
 from everytick.runners.targets import call_target, command_target, http_target
 from everytick.runners.thread import ThreadBody

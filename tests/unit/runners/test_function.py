@@ -184,6 +184,6 @@ def test_an_editor_offers_only_what_is_meant_for_tasks() -> None:
 
     assert offered == {
         "attempt", "attempt_id", "canceled", "cause", "covers", "definition", "fence", "idempotency_key", "job", "late",
-        "log", "look_up_previous", "occurrence", "occurrence_id", "output", "payload", "previous", "progress", "results",
-        "run_id", "scheduled_for", "started_at", "task", "transaction",
+        "log", "look_up_previous", "occurrence", "occurrence_id", "output", "payload", "previous", "progress",
+        "results", "run_id", "scheduled_for", "started_at", "task", "transaction",
     }  # fmt: skip
