@@ -58,7 +58,7 @@ INDEXES = {
         purge_occurrences purge_state record_ends record_success remove_job rename_job reschedule_job resume_pause
         retire_job retired_of revise rewind take_orphans wake wake_job wake_jobs_of""",
     "PRIMARY KEY": """
-        adjustment_at runs_of
+        runs_of
         attempts_of definition forget_attempts forget_reports forget_runs key_use leave past_versions purge_keys
         owed_reports purge_versions reported version_at
         drop_promises forget_breaches hold_promises purge_breaches purge_promises recheck_promises settle_promise
@@ -81,7 +81,8 @@ INDEXES = {
     "INDEX occurrence_ready": "ready_occurrences",
     "INDEX pause_job": "forget_pauses pauses_of_jobs purge_pauses rewind_pauses",
     "INDEX span_job": "promised_spans purge_spans spans_of undo_spans",
-    "INDEX sqlite_autoindex_adjustment_1": "adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment",
+    "INDEX sqlite_autoindex_adjustment_1": """
+        adjustment_at adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment""",
     "INDEX sqlite_autoindex_job_1": "foretell hold_job keys_of_jobs",
     "INDEX sqlite_autoindex_job_2": "forgotten_jobs job_in_service jobs_ahead jobs_by_name lock_names named_jobs",
     "INDEX sqlite_autoindex_job_state_1": """
