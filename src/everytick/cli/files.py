@@ -145,7 +145,8 @@ def apply_verb(
     jobs, folder = _jobs(paths, owner), _folder_of(paths)
     if not dry_run:
         _make_store_beside(folder)
-    told = look(lambda app: _told_before(app, jobs, owner, prune=prune), telling="comparing", folder=folder)
+    compare = look if dry_run else ask
+    told = compare(lambda app: _told_before(app, jobs, owner, prune=prune), telling="comparing", folder=folder)
     if not dry_run and not told.mistakes:
         _ask_before_removing(told, yes)
         synced = ask(lambda app: _apply(app, jobs, owner, prune=prune), telling="storing", folder=folder)

@@ -13,7 +13,7 @@ from everytick.cli.exits import Refused
 from everytick.cli.ids import with_short_ids
 from everytick.cli.options import reading
 from everytick.cli.output import is_terminal, say, show_json, show_table
-from everytick.cli.session import application, look, store_of_app
+from everytick.cli.session import NoTables, application, look, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, zone_of
 from everytick.errors import NotFound, StoreUnavailable, shown
@@ -103,7 +103,7 @@ def _agenda(job: str | None, count: int, *, skipped: bool) -> Agenda:
         return _defined(app, job, count)
     try:
         return look(asked)
-    except StoreUnavailable as error:
+    except (StoreUnavailable, NoTables) as error:
         say(f"{error}; this is what the definitions say, whatever was paused or skipped")
         return _defined(app, job, count)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from everytick.cli.exits import Refused
 from everytick.cli.state import state
-from everytick.errors import EverytickError, NotFound, shown
+from everytick.errors import EverytickError, NotFound, SchemaMismatch, shown
 from everytick.exits import Exit
 
 if TYPE_CHECKING:
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from everytick.stores.addresses import AnyStore
 
 T = TypeVar("T")
+
+
+class NoTables(Refused):
+    """The store has no tables yet, and a question makes none."""
+
 
 NAME = "everytick-command-line"
 """The name of the application without jobs that is used if only a store is named."""
@@ -274,7 +279,29 @@ def look(
     folder: str | None = None,
 ) -> T:
     """Return the answer to a question about the store of this call; no store is made for it, and no job stored."""
-    return _answer(application(is_question=True, folder=folder), question, telling)
+
+    async def asked(app: Everytick) -> T:
+        await _refuse_missing_tables(app)
+        return await question(app)
+
+    return _answer(application(is_question=True, folder=folder), asked, telling)
+
+
+async def _refuse_missing_tables(app: Everytick) -> None:
+    """Refuse a store without tables, or with older ones: opening it would make them, and a question changes nothing."""
+    from everytick.cli.stores import newest_schema, place_of
+    from everytick.stores.addresses import migration_of
+
+    store = app._make_store()
+    newest = newest_schema(store.address.kind)
+    applied = 0 if newest is None else await migration_of(store.address)
+    if newest is None or applied >= newest:
+        return
+    where = shown(place_of(store).where, 300)
+    if applied:
+        raise SchemaMismatch(where, "its tables are older than this everytick's: everytick db migrate updates them")
+    text = f"{where} has no tables of everytick yet: {how_to_run()} makes them, and so does everytick db migrate"
+    raise NoTables(text, Exit.NOT_FOUND)
 
 
 def ask(

@@ -126,15 +126,20 @@ class _Question:
 
 async def _on_store(app: Everytick, question: _Question) -> Forecast:
     """Return the jobs of the store, or those that the application would store if the store is empty."""
-    file = app._make_store().address.file
-    store = None if file is not None and not file.exists() else await store_of_app(app)
+    from everytick.stores.addresses import migration_of
+
+    address = app._make_store().address
+    is_absent = address.file is not None and not address.file.exists()
+    # Opening a store would make its tables.
+    is_empty = is_absent or (not address.is_in_memory and not await migration_of(address))
+    store = None if is_empty else await store_of_app(app)
     if app.definitions and (store is None or not await store.list()):
         from everytick.domain.changes import Put
 
         fresh = _empty_store()
         await fresh.apply([Put(definition.job) for definition in app.definitions])
         return await question.answered(fresh)
-    return await question.answered(store or await store_of_app(app))
+    return await question.answered(store or _empty_store())
 
 
 async def _on_files(paths: Sequence[Path], question: _Question) -> Forecast:

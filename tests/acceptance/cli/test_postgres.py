@@ -54,6 +54,36 @@ def test_a_store_on_a_server_is_run_read_operated_and_examined(tmp_path: Path, a
     assert output.stdout == "on the hour\n"
 
 
+def test_a_look_at_a_database_without_tables_makes_none(tmp_path: Path, address: str) -> None:
+    """A15: a laptop that looks at the wrong database leaves it as it is; an operation says what makes the tables."""
+    (tmp_path / "far.py").write_text(APPLICATION.format(address=address))
+
+    looks = [
+        everytick(tmp_path, "list", "--store", address),
+        everytick(tmp_path, "history", "-a", "far"),
+        everytick(tmp_path, "doctor", "--store", address),
+        everytick(tmp_path, "next", "-a", "far"),
+        everytick(tmp_path, "simulate", "-a", "far", "--days", "1"),
+    ]
+    tables = asyncio.run(fetched(address, "select count(*) from pg_tables where schemaname = 'everytick'"))
+
+    assert tables == 0
+    assert [look.returncode for look in looks] == [3, 3, 0, 0, 0], [look.stderr for look in looks]
+    assert (
+        "has no tables of everytick yet: everytick run makes them, and so does everytick db migrate" in looks[0].stderr
+    )
+    assert "everytick run -a far makes them" in looks[1].stderr
+    assert [row[1] for row in looks[3].rows] == ["hourly"]
+
+
+async def fetched(address: str, question: str) -> object:
+    db = await asyncpg.connect(address)
+    try:
+        return await db.fetchval(question)
+    finally:
+        await db.close()
+
+
 def test_a_server_that_does_not_answer_is_said_so_without_its_password(tmp_path: Path) -> None:
     done = everytick(tmp_path, "list", "--store", "postgresql://ada:s3cret@127.0.0.1:1/none")
 
