@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from everytick.app.templates import TemplateDefinition
     from everytick.deciding.explain import Explanation, Verdict
     from everytick.domain.config import UNSET
+    from everytick.domain.dependencies import Dependency
     from everytick.domain.occurrence import Cause, EndedOccurrence, Occurrence
     from everytick.domain.policies import backfill_from, bounded_window
     from everytick.domain.report import ExecutionReport
@@ -93,6 +94,7 @@ _HOMES = {
         "Verdict",
     ),
     "domain.config": ("UNSET",),
+    "domain.dependencies": ("Dependency",),
     "domain.occurrence": (
         "Cause",
         "EndedOccurrence",
@@ -201,6 +203,7 @@ __all__ = [
     "Definition",
     "DefinitionError",
     "DefinitionWarning",
+    "Dependency",
     "DuplicateDefinition",
     "EndedOccurrence",
     "EnvironmentValue",

@@ -79,6 +79,17 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     {"when": "*/5 * * * *", "code": "bank", "queue": "gpu", "overlap": "queue", "jitter": "1m"},
     {"when": "*/4 * * * *", "start_by": "1m", "finish_by": "3m", "success_within": "9m"},
     {"when": "every 5m", "code": "shop", "success_within": "6m", "finish_by": "12:00", "recovery": "execute_all"},
+    {"when": "*/5 * * * *", "depends_on": "alpha"},
+    {
+        "when": "*/3 * * * *",
+        "overlap": "queue",
+        "depends_on": [{"job": "beta", "within": "10m"}, {"job": "alpha", "otherwise": "skip", "deadline": "4m"}],
+    },
+    {
+        "when": "*/4 * * * *",
+        "overlap": "cancel_running",
+        "depends_on": {"job": "gamma", "within": "7m", "requests": True, "deadline": "9m"},
+    },
 )
 NEEDS = ("", "code:shop", "code:bank\nqueue:gpu", "queue:gpu", "code:shop\nqueue:gpu", "retired")
 LOWER_HALF = IdRange("occ_00000000-0000-0000-0000-000000000000", "occ_80000000-0000-0000-0000-000000000000", 1000)

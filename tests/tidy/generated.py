@@ -57,6 +57,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from everytick.domain.config import Unset
+from everytick.domain.dependencies import Dependency
 from everytick.domain.notices import Notify
 from everytick.domain.policies import OnCreate, Recovery, Retention
 from everytick.domain.retry import Retry

@@ -291,17 +291,15 @@ def test_the_application_s_defaults_stand_between_the_built_in_and_the_job_s() -
 
 
 def test_a_policy_that_nothing_obeys_is_refused_on_the_line_that_wrote_it() -> None:
-    """A job, a task and the application's defaults alike; nothing of the job is kept."""
+    """A job and the application's defaults alike; nothing of the job is kept."""
     tick = Everytick("memory://")
-    unheard: Any = {"depends_on": {"extract": "2h"}}
-    message = "is not obeyed by everytick yet; instead: one job with both as tasks"
-    with pytest.raises(InvalidPolicies, match=rf"job 'etl': depends_on .* {message}"):
+    unheard: Any = {"update_policy": "graceful"}
+    message = "is not obeyed by everytick yet; instead: update_policy"
+    with pytest.raises(InvalidPolicies, match=rf"job 'etl': update_policy .* {message}"):
         tick.define("etl", every("1h"), **unheard)
-    with pytest.raises(InvalidPolicies, match=rf"application defaults: depends_on .* {message}"):
+    with pytest.raises(InvalidPolicies, match=rf"application defaults: update_policy .* {message}"):
         Everytick(defaults=unheard)
     assert tick.definitions == ()
-    with pytest.raises(InvalidPolicies, match=rf"job 'etl': task 'load': depends_on .* {message}"):
-        tick.define("etl", every("1h")).task(name="load", **unheard)(print)
 
 
 def test_defaults_that_make_no_sense_are_refused_when_the_application_is_made() -> None:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
+from everytick.deciding.dependence import Unmet, depends_on, unmet, waits_for
 from everytick.deciding.narrowing import unwanted
-from everytick.domain.config import Settings
 from everytick.domain.decisions import Ending, Refusal, Why
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
-from everytick.domain.policies import Overlap
+from everytick.domain.policies import LateOverlap, Overlap
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 
@@ -72,6 +72,11 @@ class Line:
     A later plan also gives away the room of occurrences that this plan ends. A node may have
     claimed them since the snapshot was read, and they would then run beside their successors.
     `freed` counts them.
+
+    `unmet` are those in line that wait for another job. They take no room, and what people ask for
+    passes them by; the schedule's own keep their order behind them. `stuck` are all that stay in
+    line for this reason, those aside that the snapshot does not name, and `goes_on` says that the next
+    plan can release more at once.
     """
 
     __slots__ = (
@@ -81,20 +86,28 @@ class Line:
         "cancels",
         "cancels_because",
         "cancels_before",
+        "depends_on",
         "displaced",
         "endings",
         "freed",
+        "goes_on",
         "is_crowded",
         "is_cut",
+        "job",
         "max_concurrent",
         "max_queued",
         "newcomers",
         "releases",
+        "stuck",
+        "stuck_unseen",
+        "unmet",
         "waiting",
         "waiting_count",
     )
 
-    def __init__(self, snapshot: JobSnapshot, settings: Settings, *, paused: bool) -> None:
+    def __init__(self, snapshot: JobSnapshot, job: Job, *, paused: bool) -> None:
+        self.job, settings = job, job.settings
+        self.depends_on = depends_on(snapshot)
         self.busy, self.busy_count = list[Lined](snapshot.busy), snapshot.busy_count
         self.waiting, self.waiting_count = list[Lined](snapshot.waiting), snapshot.waiting_count
         if paused:
@@ -111,8 +124,11 @@ class Line:
         self.cancels_before: datetime | None = None
         self.cancels_because = ""
         self.is_crowded = self.busy_count > len(self.busy)
-        self.is_cut = False
+        self.is_cut = self.goes_on = False
         self.freed = 0
+        self.unmet: dict[str, Unmet] = {}
+        self.stuck: set[str] = set()
+        self.stuck_unseen = 0
 
     @property
     def has_room(self) -> bool:
@@ -125,6 +141,67 @@ class Line:
     @property
     def _has_sure_room(self) -> bool:
         return self.busy_count + self.freed < (self.max_concurrent or 1)
+
+    @property
+    def in_the_way(self) -> int:
+        """How many in line come before a newcomer that waits for no other job."""
+        return self.waiting_count - len(self.stuck) - self.stuck_unseen
+
+    def ask_others(self, snapshot: JobSnapshot, now: datetime) -> None:
+        """End those in line that no longer wait for another job, and note which still do."""
+        shown = {each.id for each in self.waiting}
+        for each in [each for each in self._lined if each.id in shown]:
+            found = unmet(snapshot, each, now)
+            if found is None:
+                continue
+            if found.is_over:
+                self.waiting.remove(each)
+                self.waiting_count -= 1
+                self.endings.append(Ending(each.id, OccurrenceStatus.SKIPPED, Why.DEPENDENCY, found.said))
+            else:
+                self.unmet[each.id] = found
+
+    def release_met(self, most: int) -> None:
+        """Do as `release` where some in line wait for other jobs: they keep the places of those behind them.
+
+        What people ask for passes them by, and so does an instant that may overlap.
+        """
+        unseen = self.waiting_count - len(self.waiting)
+        blocked = False
+        for each in self.waiting[: len(self.waiting) - (2 if unseen else 0)]:
+            rule = self._rule_of(each)
+            keeps_order = each.cause is Cause.SCHEDULE and rule is not Overlap.ALLOW
+            if each.id in self.unmet or (blocked and keeps_order):
+                blocked = blocked or keeps_order
+                self.stuck.add(each.id)
+            elif not self._fits(rule):
+                if rule is Overlap.CANCEL_RUNNING:
+                    self._stop_busy(each.scheduled_for)
+                self.goes_on = self.goes_on or self.has_room
+            elif len(self.releases) >= most:
+                self.goes_on = True
+            else:
+                self.waiting.remove(each)
+                self.waiting_count -= 1
+                self.releases.append(each.id)
+                self._join(each)
+        if unseen:
+            self.stuck_unseen = unseen + 2 if blocked else 0
+            self.goes_on = self.goes_on or bool(self.releases or self.endings)
+
+    def _rule_of(self, each: Lined) -> Overlap:
+        """The rule of one in line: that of its schedule, or that of a request that names none."""
+        settings = self.job.settings
+        if each.cause is not Cause.SCHEDULE:
+            return Overlap.ALLOW if settings.overlap is Overlap.ALLOW else Overlap.QUEUE
+        if each.late:
+            return Overlap.ALLOW if settings.late_overlap is LateOverlap.ALLOW else Overlap.QUEUE
+        return settings.overlap
+
+    def _fits(self, rule: Overlap) -> bool:
+        if rule is Overlap.ALLOW and self.max_concurrent is None:
+            return True
+        return self._has_sure_room
 
     def release(self, most: int) -> None:
         """Let the oldest in line be pending, as long as there is room."""
@@ -165,13 +242,15 @@ class Line:
 
     def admit(self, newcomer: Lined, rule: Overlap) -> OccurrenceStatus | Refusal:
         """Return pending or queued, or why it is turned away; it counts only if the line is not cut afterwards."""
+        if self.depends_on and waits_for(self.depends_on, newcomer.cause):
+            return self._admit_dependent(newcomer, rule)
         if rule is Overlap.ALLOW:
             fits = self.max_concurrent is None or self.busy_count + self.freed < self.max_concurrent
         else:
-            fits = self._has_sure_room and not self.waiting_count
+            fits = self._has_sure_room and self.in_the_way <= 0
         if fits:
             return self._come_in(newcomer)
-        if self.freed or (self._has_sure_room and self.waiting_count):
+        if self.freed or (self._has_sure_room and self.in_the_way > 0):
             # Those before him may come in, and a later plan lets them: only then is it known what is left for him.
             return self._cut()
         match rule:
@@ -194,8 +273,29 @@ class Line:
                     return self._come_in(newcomer)
         return self._queue(newcomer)
 
+    def _admit_dependent(self, newcomer: Lined, rule: Overlap) -> OccurrenceStatus | Refusal:
+        """Put one in line that waits for other jobs, by its rule. The next plan sees whether they have succeeded.
+
+        Until then it stops nothing that is busy.
+        """
+        if rule is not Overlap.ALLOW and (self.freed or (self._has_sure_room and self.in_the_way > 0)):
+            return self._cut()
+        if rule is Overlap.SKIP and (self.waiting_count or not self.has_room):
+            return Why.OVERLAP, self.behind()
+        if rule in (Overlap.QUEUE_LATEST, Overlap.CANCEL_RUNNING):
+            them = [each for each in self.waiting if each.cause is Cause.SCHEDULE or rule is Overlap.CANCEL_RUNNING]
+            if rule is Overlap.QUEUE_LATEST and newcomer.cause is Cause.SCHEDULE:
+                them = [each for each in them if not each.late]
+            self._displace_from_line(them, newcomer.scheduled_for)
+        verdict = self._queue(newcomer)
+        if verdict is QUEUED:
+            self.stuck.add(newcomer.id)
+        return verdict
+
     def behind(self) -> str:
         """Return the words for what a newcomer that cannot start has to wait for."""
+        if not self.busy and self.waiting:
+            return f"behind {self.waiting[0].id}"
         return f"behind {min(self.busy, key=lambda each: (each.line_at, each.id)).id}" if self.busy else "behind others"
 
     def _cut(self) -> OccurrenceStatus:
@@ -224,6 +324,11 @@ class Line:
         self._supersede(them, by)
         self.is_cut = self.is_cut or (bool(them) and self.waiting_count > len(self.waiting))
 
+    def _stop_busy(self, by: datetime) -> None:
+        """End the busy that have not started, and ask the others to stop."""
+        self._supersede([each for each in self.busy if each.status not in _STARTED], by)
+        self.cancel_all("overlap cancel_running")
+
     def _supersede(self, them: Sequence[Lined], by: datetime) -> None:
         for each in them:
             self._end(each, by)
@@ -237,6 +342,7 @@ class Line:
         else:
             self.waiting.remove(each)
             self.waiting_count -= 1
+            self.stuck.discard(each.id)
         if each.id in self.newcomers:
             self.displaced[each.id] = Why.SUPERSEDED, f"by {by.isoformat()}"
             return

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from everytick.deciding.dependence import Unmet, unmet
 from everytick.deciding.plan import plan
 from everytick.deciding.unnamed import Taken, moved_here, names, why_unnamed
 from everytick.domain.decisions import Creation, Plan, Span, Why
@@ -33,6 +34,7 @@ class Verdict(StrEnum):
     WILL_RUN = "will run"
     WAITING_FOR_A_SLOT = "waiting for a slot"
     WAITING_IN_LINE = "waiting in line"
+    WAITING_FOR_A_JOB = "waiting for another job"
     UNKNOWN_TARGET = "no node can run it"
     NOT_DECIDED_YET = "not decided yet"
     CANCELED = "canceled"
@@ -40,6 +42,7 @@ class Verdict(StrEnum):
     OVERLAP = "skipped by overlap"
     QUEUE_FULL = "queue full"
     ALREADY_SUCCESSFUL = "already successful"
+    DEPENDENCY = "skipped by dependency"
     PAUSED = "paused"
     DISABLED = "disabled"
     REMOVED = "removed"
@@ -74,6 +77,7 @@ _OF_SPAN = {
     Why.SUPERSEDED: Verdict.SUPERSEDED,
     Why.SUCCESSFUL: Verdict.ALREADY_SUCCESSFUL,
     Why.REMOVED: Verdict.REMOVED,
+    Why.DEPENDENCY: Verdict.DEPENDENCY,
 }
 
 _OF_CAUSE = {
@@ -221,10 +225,13 @@ def _verdict_of(evidence: Evidence, found: Occurrence) -> Verdict:
         return Verdict.WILL_RUN if evidence.at > evidence.now else Verdict.NOT_DECIDED_YET
     if found.status is _S.PENDING and evidence.refused:
         return Verdict.UNKNOWN_TARGET
+    if found.status is _S.QUEUED and _unmet(evidence, found) is not None:
+        return Verdict.WAITING_FOR_A_JOB
     if found.status in _OF_STATUS:
         return _OF_STATUS[found.status]
     if found.status in (_S.SKIPPED, _S.MISSED):
-        return _of_reason(found.reason or "")
+        # What was skipped later than it was created says so in its error.
+        return _of_reason(found.error or found.reason or "")
     return Verdict.CANCELED if found.started_at is None else Verdict.RAN
 
 
@@ -233,7 +240,19 @@ def _is_only_asked_for(found: Occurrence) -> bool:
     return found.status is _S.PENDING and found.created_at is None and found.ready_at is None
 
 
+def _unmet(evidence: Evidence, found: Occurrence) -> Unmet | None:
+    """What one in line waits for, where its job depends on others."""
+    snapshot = evidence.snapshot
+    own = next((each for each in snapshot.waiting if each.id == found.id), None)
+    return None if own is None else unmet(snapshot, own, evidence.now)
+
+
+def _waits_for(missing: Unmet) -> str:
+    return f"it waits until {missing.until.isoformat()} for what it depends {missing.said}"
+
+
 def _story_of(evidence: Evidence, found: Occurrence) -> str:
+    missing = _unmet(evidence, found) if found.status is _S.QUEUED else None
     match found.status:
         case _S.PENDING if _is_only_asked_for(found) and evidence.at > evidence.now:
             return f"it will run then as {found.id}"
@@ -245,6 +264,8 @@ def _story_of(evidence: Evidence, found: Occurrence) -> str:
             return f"it is pending, and no living node can run it: {evidence.refused}"
         case _S.PENDING:
             return "it is pending, and no node with a free slot of its queue has claimed it yet"
+        case _S.QUEUED if missing is not None:
+            return _waits_for(missing)
         case _S.QUEUED:
             return f"it waits in line ({found.reason})"
         case _S.RUNNING:
@@ -254,7 +275,7 @@ def _story_of(evidence: Evidence, found: Occurrence) -> str:
         case _S.SUPERSEDED:
             return f"it gave way before it ran: {found.error or found.reason}"
         case _S.SKIPPED | _S.MISSED:
-            return f"it was {found.status}: {found.reason}"
+            return f"it was {found.status}: {found.error or found.reason}"
     why = f" ({found.error})" if found.error else ""
     if found.started_at is None:
         return f"it was {found.status} before it started{why}"
@@ -264,7 +285,7 @@ def _story_of(evidence: Evidence, found: Occurrence) -> str:
 
 def _of_reason(reason: str) -> Verdict:
     """The verdict of an entry that was asked for by hand and turned away; its reason begins with the word."""
-    found = next((why for why in _OF_SPAN if reason == why or reason.startswith(f"{why},")), Why.MISSED)
+    found = next((why for why in _OF_SPAN if reason == why or reason.startswith((f"{why},", f"{why} on "))), Why.MISSED)
     return _OF_SPAN[found]
 
 
@@ -307,6 +328,8 @@ def _words(why: Why, detail: str) -> str:
             return f"it was skipped, since the line was full: {detail}"
         case Why.SUCCESSFUL:
             return f"it was skipped, since the last success still counts: {detail}"
+        case Why.DEPENDENCY:
+            return f"it was skipped, since it depends{told}"
     return f"it was skipped: the job was {why}"
 
 
@@ -487,6 +510,10 @@ def _will_be(evidence: Evidence, creation: Creation) -> Explanation:
     if creation.status in (_S.SKIPPED, _S.MISSED):
         said = _words(creation.why, creation.detail)
         return _answer(evidence, _OF_SPAN[creation.why], said, behind=_behind(creation.detail))
+    waits = creation.detail.partition("waits for ")[2] if creation.status is _S.QUEUED else ""
+    if waits:
+        said = f"it will run as {creation.id} once it has what it depends on: it waits for {waits}"
+        return _answer(evidence, Verdict.WILL_RUN, said)
     if creation.status is _S.QUEUED:
         said = f"it will wait in line {creation.detail}".rstrip()
         return _answer(evidence, Verdict.WAITING_IN_LINE, said, behind=_behind(creation.detail))

@@ -6,11 +6,13 @@ outage and a backfill all take this one way: an instant may be late, but no code
 alone. `tick` only says the commonest plan sooner.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
 
 from everytick.deciding.admission import Line
 from everytick.deciding.candidates import Candidate, Segment, segments_of
+from everytick.deciding.dependence import first_deadline, waiting_words, waits_for
 from everytick.deciding.newcomers import Newcomer, Newcomers, requested
 from everytick.deciding.recovery import DueInstants, due
 from everytick.deciding.spans import skips_of, spans_of, status_of
@@ -41,7 +43,17 @@ def plan(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) -> Plan:
 
 
 def plan_in_full(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) -> Plan:
-    """Decide with everything in view; the order of these lines is the order of a decision."""
+    """Decide with everything in view. The plan of a job on which others depend tells them, and its ends wake it."""
+    found = _decide(snapshot, now, limit)
+    if not snapshot.is_needed:
+        return found
+    # An occurrence that ended before it was marked as awaited did not wake the job. Plan once more.
+    again = snapshot.busy_count and not snapshot.awaited
+    return replace(found, tells=True, awaits_ends=True, wake_at=now if again else found.wake_at)
+
+
+def _decide(snapshot: JobSnapshot, now: datetime, limit: int) -> Plan:
+    """Return the plan; the order of these lines is the order of a decision."""
     if snapshot.retire_at is not None:
         return _retired(snapshot, now, snapshot.retire_at, limit)
     job = in_force(snapshot.editions, now)
@@ -50,7 +62,7 @@ def plan_in_full(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) 
     paused = bool(snapshot.pauses) and any(pause.holds(now) for pause in snapshot.pauses)
     # The instants of a pause become one span when it ends: until then next to nothing of the schedule is decided.
     found = _held(snapshot, now) if paused else due(snapshot, job, now)
-    line = Line(snapshot, job.settings, paused=paused)
+    line = Line(snapshot, job, paused=paused)
     newcomers = Newcomers(snapshot, job, found, now, limit)
     if (restarted := stop_or_restart(snapshot, job, now, line)) is not None:
         newcomers.asked.append(restarted)
@@ -58,7 +70,11 @@ def plan_in_full(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) 
         return _narrowed(snapshot, now, line)
     if snapshot.busy and (newest := _newest(found, line)) is not None:
         line.supersede_retries(newest)
-    line.release(limit)
+    if line.depends_on:
+        line.ask_others(snapshot, now)
+        line.release_met(limit)
+    else:
+        line.release(limit)
     decided = _Decided(snapshot, job, found, line, now, paused)
     decided.admit(newcomers, limit - len(line.releases))
     return decided.plan()
@@ -88,7 +104,7 @@ def _narrowed(snapshot: JobSnapshot, now: datetime, line: Line) -> Plan:
 
 def _disabled(snapshot: JobSnapshot, job: Job, now: datetime) -> Plan:
     """Decide next to nothing. The job wakes when another definition is in force, or when something is to stop."""
-    line = Line(snapshot, job.settings, paused=False)
+    line = Line(snapshot, job, paused=False)
     stop_or_restart(snapshot, job, now, line)
     coming = [each.in_force_after for each in snapshot.editions if each.in_force_after and each.in_force_after > now]
     stop = next_stop(snapshot, job, now) if line.busy_count else None
@@ -246,7 +262,7 @@ class _Decided:
         candidate = newcomer.candidate
         if not isinstance(verdict, tuple):
             why = Why.ASKED if candidate is None else Why.LATE if newcomer.late else Why.ON_TIME
-            detail = behind if verdict is OccurrenceStatus.QUEUED else ""
+            detail = self._why_queued(newcomer, behind) if verdict is OccurrenceStatus.QUEUED else ""
             if candidate is not None and candidate.adjustment is not None:
                 detail = ", ".join(filter(None, (candidate.adjustment.detail, detail)))
             self.creations.append(_creation(self.job, newcomer, verdict, self.now, why, detail))
@@ -254,6 +270,12 @@ class _Decided:
             self.refused.append((candidate, verdict))
         else:
             self.creations.append(_creation(self.job, newcomer, status_of(verdict[0]), self.now, *verdict))
+
+    def _why_queued(self, newcomer: Newcomer, behind: str) -> str:
+        if not self.line.depends_on or not waits_for(self.line.depends_on, newcomer.cause):
+            return behind
+        since = self.now if newcomer.late else newcomer.line_at
+        return waiting_words(self.snapshot, newcomer.cause, since)
 
     def plan(self) -> Plan:
         """Return the plan: what was decided after a cut is left for the next one."""
@@ -327,8 +349,12 @@ class _Decided:
             or self.cut_asked
             or self.more
             or snapshot.more_requests
-            or (line.waiting_count and line.has_room)
+            or line.goes_on
+            or (line.waiting_count and line.in_the_way > 0 and line.has_room)
         ):
+            return now
+        if line.stuck and not line.newcomers.isdisjoint(line.stuck):
+            # They wait for other jobs. What the snapshot knows of those may be older than they are.
             return now
         if line.waiting_count and any(each.cause is Cause.BACKFILL for each in self.creations):
             # The store creates nothing that exists already. Then none may be busy while others wait in line.
@@ -336,7 +362,7 @@ class _Decided:
         if self.paused:
             ends = [pause.until for pause in snapshot.pauses if pause.until is not None and now < pause.until]
             stop = next_stop(snapshot, self.job, now) if line.busy_count else None
-            others = [stop, snapshot.next_request_at, *ends]
+            others = [stop, snapshot.next_request_at, first_deadline(line.unmet.values()), *ends]
             return min(filter(None, others), default=None)
         return self._next_instant(watermark)
 
@@ -350,6 +376,8 @@ class _Decided:
             others.append(snapshot.reschedule.to)
         if snapshot.next_request_at is not None:
             others.append(snapshot.next_request_at)
+        if line.unmet:
+            others.append(first_deadline(line.unmet.values()))
         return min(filter(None, [found, *others]), default=None)
 
     def _answers(self) -> list[RequestAnswer]:

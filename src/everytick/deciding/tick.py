@@ -65,6 +65,7 @@ def _is_plain(snapshot: JobSnapshot) -> bool:
         or snapshot.reschedule is not None
         or snapshot.retire_at is not None
         or snapshot.narrowed_at is not None
+        or snapshot.is_needed
         or len(snapshot.editions) > 1
     ):
         return False
@@ -74,6 +75,7 @@ def _is_plain(snapshot: JobSnapshot) -> bool:
         settings.enabled
         and not settings.skip_if_successful
         and settings.jitter is None
+        and not settings.depends_on
         and settings.stop_schedule is None
         and settings.restart_schedule is None
         and not waits_for_end(job.schedule)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
+from everytick.domain.dependencies import DEPENDS_ON, Dependency
 from everytick.domain.names import did_you_mean
 from everytick.domain.notices import NOTIFY, Notify
 from everytick.domain.payload import Payload
@@ -51,7 +52,7 @@ from everytick.domain.readers import (
     one_of,
     or_none,
 )
-from everytick.domain.reading import NOT_OBEYED_YET, as_data, refused
+from everytick.domain.reading import as_data
 from everytick.domain.retry import RETRY, RETRY_ON_FAILURE, Retry
 from everytick.domain.schedule import Schedule
 from everytick.domain.values import value
@@ -200,6 +201,12 @@ class Settings:
         bool,
         Policy(ON_OR_OFF, SHARED, "Whether an instant is skipped if the job succeeded since the instant before it."),
     ] = False
+    depends_on: Annotated[
+        tuple[Dependency, ...],
+        Policy(
+            DEPENDS_ON, JOB, "Which jobs must have succeeded before an instant runs; it waits for them, or is skipped."
+        ),
+    ] = ()
     stop_schedule: Annotated[
         Schedule | None, Policy(OPTIONAL_SCHEDULE, JOB, "When occurrences that are busy are asked to stop.")
     ] = None
@@ -356,8 +363,6 @@ def overrides(level: Level, given: Mapping[str, object], job: str = "", what: st
     """
     found: list[tuple[str, Any]] = []
     for key, written in given.items():
-        if key in NOT_OBEYED:
-            raise not_obeyed(key, written, job, what)
         policy = _policy(level, key, job)
         if written is not UNSET:
             found.append((key, _read(policy, key, written, job, what)))
@@ -404,17 +409,3 @@ def _read(policy: Policy, key: str, written: object, job: str, what: str) -> obj
 
 def _where(key: str, what: str, job: str) -> str:
     return " of ".join(part for part in (key, what, f"job '{shown(job)}'" if job else "") if part)
-
-
-NOT_OBEYED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "depends_on": ("one job with both as tasks, one `after` the other", "a trigger of this job at the other's end"),
-    }
-)
-"""Policies of the contract that everytick does not obey yet: what to write instead of each. They are refused."""
-
-
-def not_obeyed(key: str, written: object, job: str = "", what: str = "") -> InvalidPolicies:
-    """Return the refusal of a policy that would change nothing."""
-    reason = refused(key, written, NOT_OBEYED_YET).reason
-    return InvalidPolicies(job, f"{what}: {reason}" if what else reason, NOT_OBEYED[key])

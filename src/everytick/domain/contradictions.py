@@ -25,6 +25,12 @@ def refuse_contradictions(job: str, settings: Settings, task: str = "") -> None:
                 'on_store_outage="wait", to catch up when the store is back',
             ),
         )
+    if settings.on_store_outage is OnStoreOutage.FIRE_LOCAL and settings.depends_on:
+        raise InvalidPolicies(
+            job,
+            f"{whose}on_store_outage fire_local cannot see whether other jobs have succeeded, as depends_on asks",
+            ('on_store_outage="wait", to catch up when the store is back', "no depends_on"),
+        )
     if settings.start is not None and settings.end is not None and settings.end < settings.start:
         raise InvalidPolicies(
             job,

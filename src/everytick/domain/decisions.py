@@ -34,6 +34,7 @@ class Why(StrEnum):
     REMOVED = "removed"
     RECOVERY = "recovery changed"
     UNVERIFIED = "unverified"
+    DEPENDENCY = "dependency"
 
 
 Refusal = tuple[Why, str]
@@ -115,6 +116,8 @@ class Plan:
     `next_run` is the first time after this plan at which the job will run, as far as is known.
 
     `narrowed` says that all is ended that an edit of `recovery` left without a reason.
+
+    `tells` wakes each job that depends on this one and has an occurrence in line.
     """
 
     job_id: str
@@ -135,6 +138,7 @@ class Plan:
     next_run: datetime | None = None
     narrowed: bool = False
     cancels_because: str = ""
+    tells: bool = False
 
 
 PUT_OFF_FOR = timedelta(minutes=1)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from everytick.domain.config import Unset
+from everytick.domain.dependencies import Dependency
 from everytick.domain.notices import Notify
 from everytick.domain.policies import OnCreate, Recovery, Retention
 from everytick.domain.retry import Retry
@@ -109,6 +110,9 @@ class JobPolicies(TaskPolicies, total=False):
 
     skip_if_successful: bool | Unset
     """Whether an instant is skipped if the job succeeded since the instant before it."""
+
+    depends_on: str | Dependency | Mapping[str, Any] | Iterable[str | Dependency | Mapping[str, Any]] | Unset | None
+    """Which jobs must have succeeded before an instant runs; it waits for them, or is skipped."""
 
     stop_schedule: Schedule | str | Unset | None
     """When occurrences that are busy are asked to stop."""

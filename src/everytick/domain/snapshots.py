@@ -246,6 +246,54 @@ class Ended:
 
 
 @value
+class UpstreamRun:
+    """What is known of a job's runs for one instant.
+
+    `succeeded_at` is the end of the first that succeeded. `is_active` says that one is not over,
+    and `status` is that of the schedule's own, if it exists.
+    """
+
+    instant: datetime
+    succeeded_at: datetime | None = None
+    is_active: bool = False
+    status: OccurrenceStatus | None = None
+
+
+@value
+class Upstream:
+    """A job on which this one depends, under the name that the definition has for it, as it stands now.
+
+    `called` is its name now. `state` is a word for why nothing of it may come: paused, disabled, removed or
+    deleted. `runs` are those for the instants that wait, where the same instant counts.
+    """
+
+    name: str
+    job_id: str
+    called: str = ""
+    state: str = ""
+    watermark: datetime | None = None
+    last_success: Ended | None = None
+    runs: tuple[UpstreamRun, ...] = ()
+
+
+@value
+class InLine:
+    """One that waits in line: when it was created, and the instant it stands for."""
+
+    id: str
+    created_at: datetime
+    instant: datetime
+
+
+@value
+class Dependence:
+    """What a plan knows where `depends_on` is set: the other jobs, and the times of those in line that are shown."""
+
+    upstreams: tuple[Upstream, ...] = ()
+    in_line: tuple[InLine, ...] = ()
+
+
+@value
 class JobSnapshot:
     """Everything `plan` may see of one job.
 
@@ -257,6 +305,7 @@ class JobSnapshot:
     what waited without a reason since.
     `pasts` are the definitions that open backfills need and `editions` no longer holds.
     `requests` are those that have come, of a retired job all; `next_request_at` is when the next one comes.
+    `dependence` is there where a definition says `depends_on`. `is_needed` says that another job depends on this one.
     """
 
     job_id: str
@@ -282,3 +331,5 @@ class JobSnapshot:
     narrowed_at: datetime | None = None
     pasts: tuple[Past, ...] = ()
     next_request_at: datetime | None = None
+    dependence: Dependence | None = None
+    is_needed: bool = False

@@ -78,9 +78,9 @@ ATTEMPT_ENDED = frozenset(_A) - {_A.PENDING, _A.RUNNING}
 
 _NONE: frozenset[Any] = frozenset()
 
-# Skipped and missed have no way in: what is decided not to run is born so.
+# Missed has no way in: what is decided not to run is born so. What waits for another job may be skipped later.
 MOVES: Mapping[OccurrenceStatus, frozenset[OccurrenceStatus]] = {
-    _O.QUEUED: frozenset({_O.PENDING, _O.CANCELED, _O.SUPERSEDED}),
+    _O.QUEUED: frozenset({_O.PENDING, _O.CANCELED, _O.SUPERSEDED, _O.SKIPPED}),
     # A pause puts unclaimed occurrences back in line.
     _O.PENDING: frozenset({_O.RUNNING, _O.QUEUED, _O.CANCELED, _O.SUPERSEDED}),
     # Pending again: an unstarted claim given back, or an orphan to resume or restart.

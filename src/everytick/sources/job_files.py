@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
-from everytick.domain.config import NOT_OBEYED, Level, Overrides, not_obeyed, nothing, overrides
+from everytick.domain.config import Level, Overrides, nothing, overrides
 from everytick.domain.contradictions import surprises
 from everytick.domain.job import Job, TaskDefinition, define_job, define_task
 from everytick.domain.names import did_you_mean
@@ -373,7 +373,7 @@ class _Reader:
                 for inside, said in cause.found:
                     self._note((*path, *inside), said)
             elif kind == "extra_forbidden":
-                self._note(path, self._unknown(path, complaint["input"]), key=True)
+                self._note(path, self._unknown(path), key=True)
             elif kind == "missing":
                 example = "version: 1" if path == ("version",) else f"{path[-1]}:"
                 self._note(path[:-1], f"{_what(path[:-1])} has no {path[-1]}: add `{example}`", key=True)
@@ -383,10 +383,8 @@ class _Reader:
                 shape = _SHAPES.get(kind)
                 self._note(path, f"{_what(path)} {shape}" if shape else str(cause or complaint["msg"]))
 
-    def _unknown(self, path: Sequence[Step], written: object) -> str:
+    def _unknown(self, path: Sequence[Step]) -> str:
         key, known = str(path[-1]), list(_model_at(path[:-1]).model_fields)
-        if key in NOT_OBEYED and len(path) > 1:
-            return f"{_what(path[:-1])}: {models.sentence(not_obeyed(key, written))}"
         near = did_you_mean(key, known) or f"; it may have {', '.join(known)}"
         return f"{_what(path[:-1])}: unknown key '{shown(key, 60)}'{near}"
 

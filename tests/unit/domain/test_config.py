@@ -49,6 +49,7 @@ WRITTEN: dict[str, list[Any]] = {
     "start": [None, "2024-01-01T00:00:00Z"],
     "end": [None, "2034-01-01T00:00:00.5Z"],
     "skip_if_successful": [True, False],
+    "depends_on": [None, "extract", ["a", {"job": "b", "within": "1h", "otherwise": "skip"}]],
     "stop_schedule": [None, schedule("0 6 * * *")],
     "restart_schedule": [None, schedule("every 1h")],
     "max_queued": [1, 1000],
@@ -243,7 +244,6 @@ def test_a_policy_at_the_wrong_level_is_refused_with_where_it_belongs() -> None:
 @pytest.mark.parametrize(
     ("key", "written", "instead"),
     [
-        ("depends_on", "extract", "one job with both as tasks, one `after` the other"),
         ("update_policy", "graceful", 'update_policy="immediate"'),
         ("update_policy", "windowed", 'update_policy="immediate"'),
     ],

@@ -8,6 +8,7 @@ import pytest
 from everytick import webhook
 from everytick.app import Everytick
 from everytick.domain.config import POLICIES, Level
+from everytick.domain.dependencies import Dependency
 from everytick.domain.job import Job
 from everytick.domain.policies import LateOverlap, Mode, Overlap, Recovery, Strategy, bounded_window
 from everytick.domain.retry import Retry
@@ -310,25 +311,39 @@ def test_a_mistake_in_a_command_is_told_beside_those_of_its_job() -> None:
 
 
 def test_a_policy_that_nothing_obeys_is_refused_where_it_stands() -> None:
-    """With what to write instead, as in files; for defaults and tasks too."""
+    """With what to write instead, as in files."""
     text = """\
 version: 1
-defaults: {depends_on: extract}
 jobs:
   a:
     schedule: "0 * * * *"
-    depends_on: extract
     update_policy: graceful
-    tasks: [{name: b, command: work, depends_on: extract}]
+    command: work
 """
     refused = "is not obeyed by everytick yet; instead:"
-    extract = "one job with both as tasks, one `after` the other, or a trigger of this job at the other's end"
     assert mistakes(text) == [
-        f"2:12: defaults: depends_on 'extract' {refused} {extract}",
-        f"6:5: job 'a': depends_on 'extract' {refused} {extract}",
-        f"7:20: update_policy 'graceful' {refused} update_policy: \"immediate\", from which an edit counts at once",
-        f"8:38: task 1 of job 'a': depends_on 'extract' {refused} {extract}",
+        f"5:20: update_policy 'graceful' {refused} update_policy: \"immediate\", from which an edit counts at once",
     ]
+
+
+def test_dependencies_are_read_in_every_form_and_refused_where_they_stand() -> None:
+    """S1-042: a name, a table or a list of both; the one that makes no sense is named."""
+    text = """\
+version: 1
+jobs:
+  one: {schedule: "@daily", command: x, depends_on: extract}
+  two:
+    schedule: "@daily"
+    command: x
+    depends_on: [extract, {job: prices, within: 30m, otherwise: skip}]
+"""
+    known = {job.name: job.settings.depends_on for job in [each.job for each in read(text).jobs]}
+    assert known["one"] == (Dependency("extract"),)
+    assert known["two"] == (Dependency("extract"), Dependency("prices", "30m", "skip"))
+
+    [wrong] = mistakes(text.replace("otherwise: skip", "otherwise: hope"))
+    assert wrong.startswith("7:")
+    assert "depends_on otherwise 'hope' is not known" in wrong
 
 
 def test_promises_are_read_where_they_stand() -> None:

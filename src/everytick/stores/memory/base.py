@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from everytick.stores.memory.ordered import Ordered
 
 _S = OccurrenceStatus
-_WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
+WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
+"""Ends that count as a success."""
+
 
 R = TypeVar("R")
 
@@ -40,6 +42,7 @@ class Base:
         self._nodes: dict[str, NodeRow] = {}
         self._name_sets: dict[str, NameSet] = {}
         self._rung = asyncio.Event()
+        self._telling: list[str] = []
         self._open_batches = OpenBatches[str]()
 
     def _now(self) -> datetime:
@@ -105,7 +108,7 @@ class Base:
         job.run_count += is_new and row.started_at is not None
         job.last_error = failure or job.last_error
         job.last_end = Ended(row.creation.scheduled_for, row.started_at, at, row.id)
-        if row.status in _WELL and (job.last_success is None or job.last_success.id != row.id):
+        if row.status in WELL and (job.last_success is None or job.last_success.id != row.id):
             job.last_success, job.other_success = job.last_end, job.last_success
 
 

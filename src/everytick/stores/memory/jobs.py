@@ -8,6 +8,7 @@ from typing import Any
 
 from everytick.domain import facts, ids
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
+from everytick.domain.dependencies import Dependency
 from everytick.domain.facts import ASKS, REVISES, Fact, adjusted, request_of
 from everytick.domain.job import Job, dated, same_definition
 from everytick.domain.needs import RETIRED, needs_in
@@ -23,6 +24,7 @@ from everytick.errors import (
     TransactionsUnsupported,
 )
 from everytick.stores.base import REMEMBERED, JobRecord, Receipt, Stored
+from everytick.stores.depending import refuse_circles, refuse_never_meeting, unknown_dependency
 from everytick.stores.memory.base import UNSTARTED
 from everytick.stores.memory.planning import Planning
 from everytick.stores.memory.promises import keep_promises, recheck_promises
@@ -60,8 +62,30 @@ class Jobs(Planning):
         """Make every change in one transaction, or none. Return the result of each."""
         self._check(changes)
         now = self._now()
-        stored = {place: self._change(change, by, now) for place, change in in_order(changes)}
+        stored: dict[int, Stored] = {}
+        for kinds in (Rename, Put), (Tell, Remove):
+            done = [(place, change) for place, change in in_order(changes) if isinstance(change, kinds)]
+            stored |= {place: self._change(change, by, now) for place, change in done}
+            self._depend(
+                [change.job for place, change in done if isinstance(change, Put) and stored[place].changed], now
+            )
         return [stored[place] for place in range(len(changes))]
+
+    def _depend(self, jobs: Sequence[Job], now: datetime) -> None:
+        """Let these jobs follow those on which they depend, which know from now on that others depend on them."""
+        for job in jobs:
+            row, needs_jobs = self._tables.names[job.name], dict[str, str]()
+            for each in job.settings.depends_on:
+                named = self._tables.names.get(each.job)
+                in_service = named is not None and named.removed_at is None
+                needs_jobs[each.job] = named.id if in_service and named is not None else row.needs_jobs[each.job]
+            self._tables.depend(row, needs_jobs)
+        for id_ in sorted({id_ for job in jobs for id_ in self._tables.names[job.name].needs_jobs.values()}):
+            needed = self._tables.jobs.get(id_)
+            if needed is not None and not needed.is_needed:
+                needed.is_needed = True
+                needed.revision += 1
+                self._wake(needed, now)
 
     def _check(self, changes: Sequence[Edit]) -> None:
         """Raise what the changes could raise, before the first of them is made."""
@@ -69,15 +93,20 @@ class Jobs(Planning):
         there = {name: row for name, row in named.items() if row is not None and row.removed_at is None}
         refuse_unexpected(changes, {name: row.job.version for name, row in there.items()})
         known, renamed, freed = {*there}, dict[str, JobRow](), set[str]()
+        is_checked = False
         for _, change in in_order(changes):
             if isinstance(change, Put):
                 row = renamed.get(change.name) or named[change.name]
                 if row is not None and not self._is_forgotten(row) and not _is_stored(row, change.job):
                     self._refuse_edit(row, change.job, 1 if change.name in renamed else 0)
                 known.add(change.name)
-            elif change.name not in known:
+                continue
+            if not isinstance(change, Rename) and not is_checked:
+                is_checked = True
+                self._check_dependencies(changes)
+            if change.name not in known:
                 raise NotFound("job", change.name)
-            elif isinstance(change, Rename):
+            if isinstance(change, Rename):
                 if change.to != change.name and change.to in self._tables.names and change.to not in freed:
                     raise DuplicateDefinition(name_taken(change.to))
                 row = there[change.to] = renamed[change.to] = there[change.name]
@@ -85,6 +114,54 @@ class Jobs(Planning):
                 freed.add(change.name)
                 known.discard(change.name)
                 known.add(change.to)
+        if not is_checked:
+            self._check_dependencies(changes)
+
+    def _check_dependencies(self, changes: Sequence[Edit]) -> None:
+        """Raise if a job that is put depends on one that is not there, or on itself through others."""
+        puts = [change.job for change in changes if isinstance(change, Put)]
+        if not any(job.settings.depends_on for job in puts):
+            return
+        rows = self._names_after(changes)
+        new = {job.name: job for job in puts}
+        edited = [job for job in puts if (row := rows.get(job.name)) is None or not _is_stored(row, job)]
+        followed: dict[str, list[str]] = {}
+        for job in edited:
+            row = rows.get(job.name)
+            followed[job.name] = [self._followed(each, job, row, rows, new) for each in job.settings.depends_on]
+        names = {row.id: name for name, row in rows.items()}
+
+        def needed_by(name: str) -> list[str]:
+            row = rows.get(name)
+            return (
+                followed[name]
+                if name in followed or row is None
+                else [names[id_] for id_ in row.needs_jobs.values() if id_ in names]
+            )
+
+        refuse_circles(followed, needed_by)
+
+    def _names_after(self, changes: Sequence[Edit]) -> dict[str, JobRow]:
+        """Return all jobs by the names that they have after the renames; a name that is free for a new job has none."""
+        renamed = {change.name: change.to for change in changes if isinstance(change, Rename)}
+        put = {change.name for change in changes if isinstance(change, Put)}
+        rows = {renamed.get(name, name): row for name, row in self._tables.names.items()}
+        return {name: row for name, row in rows.items() if name not in put or not self._is_forgotten(row)}
+
+    def _followed(
+        self, dependency: Dependency, job: Job, row: JobRow | None, rows: Mapping[str, JobRow], new: Mapping[str, Job]
+    ) -> str:
+        """Return the name of the job that a dependency follows: the one of that name, or one that had it before."""
+        named = rows.get(dependency.job)
+        if dependency.job not in new and (named is None or named.removed_at is not None):
+            before = None if row is None else self._tables.jobs.get(row.needs_jobs.get(dependency.job, ""))
+            if before is None:
+                in_service = [name for name, each in rows.items() if each.removed_at is None]
+                raise unknown_dependency(job.name, dependency.job, sorted({*in_service, *new}))
+            return next(name for name, each in rows.items() if each is before)
+        needed = new[dependency.job] if dependency.job in new or named is None else named.job
+        refuse_never_meeting(job, dependency, needed, self._now())
+        return dependency.job
 
     def _change(self, change: Edit, by: str, now: datetime) -> Stored:
         if isinstance(change, Put):
@@ -193,6 +270,10 @@ class Jobs(Planning):
             row.pauses.remove(running)
         since = running.since if running else now
         row.pauses.append(PausedSpan(since, fact.until, fact.missed, fact.reason, fact.by))
+        self._put_back_in_line(row, now)
+
+    def _put_back_in_line(self, row: JobRow, now: datetime) -> None:
+        """Queue the occurrences of the schedule that no node has claimed."""
         for occurrence in list(row.busy):
             if occurrence.status is _S.PENDING and occurrence.creation.cause is Cause.SCHEDULE:
                 self._move(occurrence, _S.QUEUED, now)
@@ -314,6 +395,7 @@ class Jobs(Planning):
             nth += 1
         made = replace(dated(under_id(job, id_), now, now), version=1)
         row = JobRow(id_, job.name, [Edition(made)], first_watermark(made, now), now, made.needs)
+        row.is_needed = bool(self._tables.dependents[id_])
         row.versions[1] = made, rules_of(made)
         if job.settings.on_create.begin is FirstSight.IMMEDIATELY:
             self._tables.ask(row, Request("create", Cause.CREATE, now))
@@ -330,6 +412,9 @@ class Jobs(Planning):
         made = replace(dated(under_id(job, row.id), row.created_at, now), version=version)
         if row.job.settings.recovery != made.settings.recovery:
             row.narrowed_at = now
+        if made.settings.depends_on and row.job.settings.depends_on != made.settings.depends_on:
+            self._put_back_in_line(row, now)
+        row.is_needed = bool(self._tables.dependents[row.id])
         row.editions.append(Edition(made, now))
         row.versions[version] = made, rules_of(made)
         row.removed_at = row.retire_at = row.undefined_since = None

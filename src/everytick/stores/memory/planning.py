@@ -9,15 +9,28 @@ from typing import TYPE_CHECKING
 
 from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Creation, Plan, RequestAnswer, put_off
+from everytick.domain.ids import occurrence_id
 from everytick.domain.needs import needs_in
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, Edition, JobSnapshot, Past, Request
+from everytick.domain.snapshots import (
+    PLAN_LIMIT,
+    Active,
+    AdjustmentKind,
+    Dependence,
+    Edition,
+    InLine,
+    JobSnapshot,
+    Past,
+    Request,
+    Upstream,
+    UpstreamRun,
+)
 from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
 from everytick.domain.steps import bounded
 from everytick.domain.texts import PLAN_REFUSED
 from everytick.stores.base import Batch, Commit, CommitAnswer, CommitFailed, Committed, NodeScope, Offer
 from everytick.stores.each_alone import each_alone
-from everytick.stores.memory.base import UNSTARTED, merged
+from everytick.stores.memory.base import UNSTARTED, WELL, merged
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
 from everytick.stores.memory.running import Running
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
@@ -59,10 +72,12 @@ class Planning(Running):
         seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
 
         async def write(some: Sequence[Plan]) -> Sequence[Commit]:
-            return [
+            answers = [
                 self._commit_plan(plan, batch.token, now) if firsts[plan.job_id] is plan else Commit.STALE
                 for plan in some
             ]
+            self._tell_dependents(now)
+            return answers
 
         async def set_aside(plan: Plan, reason: str) -> CommitAnswer:
             answer = self._commit_plan(put_off(seen[plan.job_id], now), self._tokens(), now)
@@ -116,6 +131,49 @@ class Planning(Running):
             row.narrowed_at,
             _pasts(row, asked[:PLAN_LIMIT]) if asked else (),
             next_request_at,
+            self._dependence(row) if row.job.settings.depends_on else None,
+            row.is_needed,
+        )
+
+    def _dependence(self, row: JobRow) -> Dependence:
+        """Return what the plan of a job must know about the jobs on which it depends."""
+        shown = self._shown(row) if row.waiting else ()
+        in_line = [InLine(each.id, each.created_at, each.creation.covers_through) for each in shown]
+        alike = [each.job for each in row.job.settings.depends_on if each.within is None]
+        instants = sorted({each.instant for each in in_line})
+        return Dependence(
+            tuple(
+                self._upstream(name, id_, instants if name in alike else ())
+                for name, id_ in sorted(row.needs_jobs.items())
+            ),
+            tuple(in_line),
+        )
+
+    def _upstream(self, name: str, job_id: str, instants: Sequence[datetime]) -> Upstream:
+        row = self._tables.jobs.get(job_id)
+        if row is None:
+            return Upstream(name, job_id, state="deleted")
+        runs = tuple(self._upstream_run(row, instant) for instant in instants)
+        return Upstream(name, job_id, row.name, self._state(row), row.watermark, row.last_success, runs)
+
+    def _state(self, row: JobRow) -> str:
+        if row.removed_at is not None:
+            return "removed"
+        if not row.job.enabled:
+            return "disabled"
+        return "paused" if row.pause_at(self._now()) is not None else ""
+
+    def _upstream_run(self, row: JobRow, instant: datetime) -> UpstreamRun:
+        """Return what became of an instant: of its own occurrence, which may have been moved, and of its repeats."""
+        own = self._tables.occurrences.get(occurrence_id(row.id, instant))
+        times = {instant} if own is None else {instant, own.creation.scheduled_for}
+        found = [each for at in times for each in row.scheduled_for(at) if each.creation.covers_through == instant]
+        well = [each.ended_at for each in found if each.status in WELL and each.ended_at is not None]
+        return UpstreamRun(
+            instant,
+            min(well, default=None),
+            any(each.status in ACTIVE for each in found),
+            None if own is None else own.status,
         )
 
     def _shown(self, row: JobRow) -> Sequence[OccurrenceRow]:
@@ -170,7 +228,16 @@ class Planning(Running):
         row.planned_woken = plan.woken
         # An end, request or edit after the snapshot makes the job due again at once.
         self._tables.wake(row, plan.wake_at if row.woken == plan.woken else now)
+        if plan.tells:
+            self._telling.append(row.id)
         return Commit.COMMITTED
+
+    def _tell_dependents(self, now: datetime) -> None:
+        """Wake the jobs that depend on those of these plans and have somebody in line, once all plans are written."""
+        while self._telling:
+            for id_ in self._tables.dependents[self._telling.pop(0)]:
+                if self._tables.jobs[id_].waiting:
+                    self._wake(self._tables.jobs[id_], now)
 
     def _create(self, row: JobRow, creation: Creation, now: datetime) -> None:
         """Create the occurrence unless it exists. Its id follows from job and instant, so a repeat changes nothing."""

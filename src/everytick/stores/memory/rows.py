@@ -1,8 +1,9 @@
 """The rows of the store in memory: attempts, jobs, nodes and occurrences."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TypeAlias
 
 from everytick.domain.config import Overrides, Unset
@@ -57,6 +58,8 @@ class JobRow:
     `busy` and `waiting` are the occurrences that have not ended, in the order of the line; `history` are all.
     `planned_woken` is the `woken` that the last plan had read: if they differ, `wake_at` is when a verb woke the job.
     `keys` has, for each key that a caller named, how often it was used, and the newest call.
+    `needs_jobs` has the id of each job on which this one depends, by the name that its definition has for it.
+    `is_needed` says that another job depends on this one, or did so before the last edit.
     `requests` are the open ones, `asked` the same by the time from which a plan may see them; `places` has the place
     of each in `asked`.
     `promises` are those that the job makes now; `breaches` are kept by kind and first instant.
@@ -95,6 +98,8 @@ class JobRow:
     plan_token: int | None = None
     parked_reason: str | None = None
     last_failure_at: datetime | None = None
+    needs_jobs: dict[str, str] = field(default_factory=dict)
+    is_needed: bool = False
     busy: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     waiting: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     history: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
@@ -120,6 +125,10 @@ class JobRow:
             return list(islice(self.asked, PLAN_LIMIT + 1)), None
         coming = next(self.asked.since((until + _TICK,)), None)
         return list(islice(self.asked.through(until), PLAN_LIMIT + 1)), None if coming is None else coming.due_at
+
+    def scheduled_for(self, instant: datetime) -> Iterator["OccurrenceRow"]:
+        """Give the occurrences that stand at this very time."""
+        return takewhile(lambda each: each.creation.scheduled_for == instant, self.history.since((instant,)))
 
     def pause_at(self, now: datetime) -> PausedSpan | None:
         """Return the pause that holds the schedule now."""

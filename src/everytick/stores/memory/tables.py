@@ -46,7 +46,8 @@ class Tables:
     Four indexes are separate for each text of needs: `wakes` are the jobs by `wake_at`, `ready` the claimable
     occurrences by priority and age, `early` those whose `ready_at` has not come, and `unreported` the ended
     occurrences whose report is due. `owned` are the occurrences of each node by handle. `needs` are all texts of
-    needs that a job or occurrence has had. `open_requests` finds requests by the id of their occurrence.
+    needs that a job or occurrence has had. `open_requests` finds requests by the id of their occurrence, `dependents`
+    the ids of the jobs that depend on a job.
     """
 
     def __init__(self) -> None:
@@ -55,6 +56,7 @@ class Tables:
         self.wakes: dict[str, Ordered[JobRow]] = defaultdict(Ordered)
         self.needs: dict[str, None] = {}
         self.occurrences: dict[str, OccurrenceRow] = {}
+        self.dependents: dict[str, dict[str, None]] = defaultdict(dict)
         self.open_requests: dict[str, dict[tuple[Cause, str], JobRow]] = defaultdict(dict)
         self._numbers = count(1)
         self.handles: dict[int, OccurrenceRow] = {}
@@ -78,7 +80,16 @@ class Tables:
         self.wake(row, None)
         for cause, key in list(row.requests):
             self.answer(row, cause, key)
+        self.depend(row, {})
         del self.jobs[row.id], self.names[row.name]
+
+    def depend(self, row: JobRow, needs_jobs: dict[str, str]) -> None:
+        """Let the job depend on these jobs, each by the name that its definition has for it, and on no others."""
+        for id_ in row.needs_jobs.values():
+            self.dependents[id_].pop(row.id, None)
+        row.needs_jobs = needs_jobs
+        for id_ in needs_jobs.values():
+            self.dependents[id_][row.id] = None
 
     def rename(self, row: JobRow, name: str) -> None:
         """Give the job this name instead of its old one."""

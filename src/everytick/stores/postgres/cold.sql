@@ -196,6 +196,17 @@ insert into {schema}.wake (job_key, wake_at, needs)
 select m.job_key, :now::timestamptz, (select s.needs from {schema}.job_state s where s.job_key = m.job_key)
   from (values (:job_key::int)) m(job_key);
 
+-- hold_dependencies --
+-- Lets one transaction at a time say what jobs depend on: two of them together could make a circle.
+select pg_advisory_xact_lock(hashtextextended('everytick dependencies {schema}', 0));
+
+-- runs_at --
+-- Returns the occurrences of these jobs that stand at these times.
+select o.job_key, o.status, o.ended_at, o.covers_through
+  from {rows asked: job_key int, scheduled_for timestamptz}
+ cross join lateral (select o.job_key, o.status, o.ended_at, o.covers_through from {schema}.occurrence o
+                      where o.job_key = asked.job_key and o.scheduled_for = asked.scheduled_for offset 0) o;
+
 -- put_back_in_line --
 -- Lets what the schedule made and no node claimed wait: no claim of it commits after the pause.
 update {schema}.occurrence o set status = {queued}, updated_at = :now
@@ -292,7 +303,8 @@ with relabeled as (
 )
 update {schema}.job_state
    set version = :version, oldest_version = :oldest_version, revision = revision + 1, retire_at = null,
-       undefined_since = null, narrowed_at = coalesce(:narrowed_at, narrowed_at), needs = :needs
+       undefined_since = null, narrowed_at = coalesce(:narrowed_at, narrowed_at), needs = :needs,
+       is_needed = exists (select from {schema}.dependency d where d.needed_id = job_state.id)
  where job_key = :job_key;
 
 -- edit_unclaimed --

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, Past, Rescheduled
+from everytick.domain.snapshots import PLAN_LIMIT, Active, Dependence, Ended, JobSnapshot, Past, Rescheduled
 from everytick.domain.values import value
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Batch, NodeScope, new_token
@@ -15,9 +15,12 @@ from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Shared
 from everytick.stores.postgres.door import Connection, patiently
+from everytick.stores.postgres.queries import cold_queries_in
 from everytick.stores.postgres.rows import Row
 from everytick.stores.sql.definitions import Compiled, Key
 from everytick.stores.sql.rows import adjustment, pause
+from everytick.stores.sql.statements import Query
+from everytick.stores.sql.verbs.depending import Asked, dependence
 
 HELD_FOR = timedelta(seconds=5)
 """A planner that is silent while it locks jobs loses them after this time, and another one plans them."""
@@ -63,6 +66,7 @@ class DueJobs:
 
     def __init__(self, shared: Shared) -> None:
         self._door, self._sql, self._compiled = shared.door, shared.sql, shared.compiled
+        self._cold = cold_queries_in(shared.door.address.schema)
         self.held_for = HELD_FOR
         self.unheld = UNHELD
         self._are_many = False
@@ -287,7 +291,30 @@ class DueJobs:
         # It ended after its job's row was read: it is not busy, and not the last end in that row.
         if gone := [row["id"] for row in standing if row["is_active"] and row["job_key"] not in facts.active]:
             facts.ended.update((row["job_key"], row) for row in await db.fetch(*self._sql.standing_by_id(job_ids=gone)))
+        await self._ask_others(db, [row for row in standing if row["job_key"] not in broken], definitions, facts)
         return [_snapshot(row, definitions, facts) for row in standing if row["job_key"] not in broken]
+
+    async def _ask_others(
+        self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], facts: "_Facts"
+    ) -> None:
+        """Add what the plans of jobs that depend on others must know of those."""
+        asked = {
+            row["job_key"]: Asked(depends_on, [each.id for each in _line(facts.active.get(row["job_key"], ()))[2]])
+            for row in standing
+            if (depends_on := definitions[row["job_key"], row["version"]].job.settings.depends_on)
+        }
+        if not asked:
+            return
+        verb, answer = dependence(self._cold, asked, await db.fetchval(*self._sql.now())), None
+        while True:
+            try:
+                query = verb.send(answer)
+            except StopIteration as done:
+                facts.dependence = done.value
+                return
+            assert isinstance(query, Query), "it only reads"
+            found = await db.fetch(*query)
+            answer = query.statement.read(tuple(found[0].keys()), found) if found else ()
 
     async def _pasts(
         self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], facts: "_Facts"
@@ -330,6 +357,7 @@ class _Facts:
     ended: dict[int, Row] = field(default_factory=dict)
     pasts: dict[int, list[Past]] = field(default_factory=dict)
     next_request_at: dict[int, datetime] = field(default_factory=dict)
+    dependence: dict[int, Dependence] = field(default_factory=dict)
 
     def take_next_requests(self) -> None:
         """Keep apart the requests that are still to come: of each job the last row, if it is one."""
@@ -389,6 +417,8 @@ def _snapshot(row: Row, definitions: dict[Key, Compiled], facts: _Facts) -> JobS
         row["narrowed_at"],
         tuple(facts.pasts.get(job, ())),
         facts.next_request_at.get(job),
+        facts.dependence.get(job),
+        row["is_needed"],
     )
 
 

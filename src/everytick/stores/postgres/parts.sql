@@ -5,7 +5,7 @@
 v.job_key, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.oldest_version, v.version, v.retire_at,
        v.reschedule_made_at, v.reschedule_for, v.reschedule_by, v.last_end_scheduled_for, v.last_end_started_at, v.last_end_at,
        v.last_end_id, v.last_success_scheduled_for, v.last_success_started_at, v.last_success_at, v.last_success_id,
-       v.other_success_scheduled_for, v.other_success_started_at, v.other_success_at, v.other_success_id, v.narrowed_at,
+       v.other_success_scheduled_for, v.other_success_started_at, v.other_success_at, v.other_success_id, v.narrowed_at, v.is_needed,
        exists (select from everytick.active o where o.job_key = v.job_key offset 0) as is_active,
        exists (select from everytick.pause f where f.job_key = v.job_key offset 0) as has_pauses,
        exists (select from everytick.adjustment f where f.job_key = v.job_key offset 0) as has_adjustments,

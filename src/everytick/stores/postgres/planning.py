@@ -191,6 +191,8 @@ class PlanCommits:
             await self._writer.write(db, held)
             settled = lean_columns(SETTLED, map(settled_row, held))
             await db.execute(*self._sql.settle_plans(**settled, token=batch.token))
+            if telling := [each.job for each in held if each.plan.tells]:
+                await db.execute(*self._sql.tell_dependents(job_keys=telling, now=held[0].now))
             await db.execute(*self._sql.ring())
         return await self._known(db, batch.token, jobs, answers)
 
@@ -282,6 +284,7 @@ def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:
             or plan.spans
             or plan.used
             or plan.narrowed
+            or plan.tells
             or keeping(plan)
             or any(answer.done_through for answer in plan.answers)
             for plan in plans

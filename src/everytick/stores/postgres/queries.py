@@ -47,6 +47,7 @@ class Queries(Statements):
     end_unowned: Statement
     close_runs: Statement
     ask_to_stop: Statement
+    tell_dependents: Statement
     add_spans: Statement
     answer_requests: Statement
     add_request: Statement

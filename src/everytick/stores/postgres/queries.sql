@@ -425,6 +425,20 @@ update everytick.occurrence set cancel_reason = :reason
                              where o.id = i.id and o.status < {first_ended} and (:is_person or o.cancel_reason is null)
                                for no key update) o));
 
+-- tell_dependents --
+-- Makes every job worth a look that depends on one of these and has somebody in line.
+insert into everytick.wake (job_key, wake_at, needs)
+select d.job_key, :now, s.needs
+  from (select distinct j.job_key as needed_key, d.job_key
+          from unnest(:job_keys::int[]) a(job_key)
+         cross join lateral (select j.job_key, j.id from everytick.job j where j.job_key = a.job_key offset 0) j
+         cross join lateral (select d.job_key from everytick.dependency d where d.needed_id = j.id offset 0) d) d
+ cross join lateral (select s.needs from everytick.job_state s where s.job_key = d.job_key offset 0) s
+ where exists (select from everytick.active n
+                cross join lateral (select from everytick.occurrence o
+                                     where o.handle = n.handle and o.status = {queued} offset 0) o
+                where n.job_key = d.job_key offset 0);
+
 -- add_spans --
 -- Keeps the instants that did not run, in order.
 insert into everytick.span (job_key, status, why, detail, span_after, span_through, version, count)

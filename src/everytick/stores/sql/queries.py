@@ -134,12 +134,24 @@ class ColdQueries(Statements):
     breach_records: Statement
     purge_promises: Statement
     purge_breaches: Statement
+    hold_dependencies: Statement
+    dependencies_of: Statement
+    forget_dependencies: Statement
+    add_dependency: Statement
+    need_jobs: Statement
+    dependencies_above: Statement
+    names_in_service: Statement
+    upstreams: Statement
+    places_in_line: Statement
+    own_runs: Statement
+    runs_at: Statement
 
     @property
     def belonging_to_a_job(self) -> tuple[Statement, ...]:
         """The statements that delete a job without occurrences: its rows in every table, the job itself last."""
         kept = self.purge_requests, self.purge_keys, self.purge_adjustments, self.purge_pauses, self.purge_spans
-        return *kept, self.purge_promises, self.purge_breaches, self.purge_versions, self.purge_state, self.purge_job
+        named = self.forget_dependencies, self.purge_promises, self.purge_breaches
+        return *kept, *named, self.purge_versions, self.purge_state, self.purge_job
 
 
 def cold_queries(package: str, dialect: Dialect) -> ColdQueries:

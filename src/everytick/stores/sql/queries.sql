@@ -45,8 +45,9 @@ insert into {schema}.job (id, name, created_at) values (:job_id, :name, :now);
 -- add_state --
 -- Lets a new job begin at its watermark.
 insert into {schema}.job_state (job_key, id, needs, version, oldest_version, revision, woken, watermark, next_run_at,
-                                keep_last)
-values (:job_key, :job_id, :needs, 1, 1, 1, 1, :watermark, :next_run_at, 0);
+                                keep_last, is_needed)
+values (:job_key, :job_id, :needs, 1, 1, 1, 1, :watermark, :next_run_at, 0,
+        exists (select 1 from {schema}.dependency d where d.needed_id = :job_id));
 
 -- edit_job --
 -- Says what retention goes by; a job that was removed is back.
@@ -136,6 +137,68 @@ update {schema}.job_state set revision = revision + 1 where job_key = :job_key;
 -- Says when a job runs next, by what is true now.
 update {schema}.job_state set next_run_at = :next_run_at
  where job_key = (select j.job_key from {schema}.job j where j.id = :job_id);
+
+-- dependencies_of --
+-- Returns what these jobs depend on: the names in their definitions, and the ids that are followed.
+select d.job_key, d.name, d.needed_id from {schema}.dependency d where d.job_key {in job_keys};
+
+-- forget_dependencies --
+-- Lets a job depend on nothing.
+delete from {schema}.dependency where job_key = :job_key;
+
+-- add_dependency --
+-- Lets a job depend on another one.
+insert into {schema}.dependency (job_key, name, needed_id) values (:job_key, :name, :needed_id);
+
+-- need_jobs --
+-- Notes that some job depends on these, so that older snapshots of them are stale, and returns those that did not know.
+update {schema}.job_state set is_needed = :is_needed, revision = revision + 1
+ where id {in job_ids} and is_needed <> :is_needed
+returning job_key;
+
+-- dependencies_above --
+-- Returns what these jobs depend on, what those depend on, and so on, by the names that they have now.
+with recursive above(id) as (
+    select j.id from {schema}.job j where j.id {in job_ids}
+    union
+    select d.needed_id
+      from above a join {schema}.job j on j.id = a.id join {schema}.dependency d on d.job_key = j.job_key
+)
+select j.name, n.name as needed_name
+  from above a
+  join {schema}.job j on j.id = a.id
+  join {schema}.dependency d on d.job_key = j.job_key
+  join {schema}.job n on n.id = d.needed_id;
+
+-- names_in_service --
+-- Returns the names of all jobs in service.
+select j.name from {schema}.job j join {schema}.job_state s on s.job_key = j.job_key
+ where s.removed_at is null
+ order by j.name {bytewise};
+
+-- upstreams --
+-- Returns where the jobs stand on which these jobs depend.
+select d.job_key, d.name, d.needed_id, u.job_key as needed_key, u.name as called, u.watermark,
+       u.removed_at is not null as is_removed, v.enabled as is_enabled,
+       exists (select 1 from {schema}.pause p
+                where p.job_key = u.job_key and (p.until_at is null or p.until_at > :now)) as is_paused,
+       u.last_success_scheduled_for, u.last_success_started_at, u.last_success_at,
+       u.last_success_id as last_success_occurrence_id
+  from {schema}.dependency d
+  left join {schema}.job_standing u on u.id = d.needed_id
+  left join {schema}.job_version v on v.job_key = u.job_key and v.version = u.version
+ where d.job_key {in job_keys}
+ order by d.job_key, d.name {bytewise};
+
+-- places_in_line --
+-- Returns when these occurrences were created, and the instant that each stands for.
+select o.id as occurrence_id, o.created_at, o.covers_through
+  from {schema}.occurrence o where o.id {in_ids occurrence_ids};
+
+-- own_runs --
+-- Returns those of these occurrences that exist.
+select o.id as occurrence_id, o.scheduled_for, o.status
+  from {schema}.occurrence o where o.id {in_ids occurrence_ids};
 
 -- end_pause --
 -- Takes away the pause that holds a job now and returns it.

@@ -119,6 +119,16 @@ delete from report
 -- Makes a job worth a look now; a plan from an older snapshot cannot sleep through it.
 update job_state set woken = woken + 1, wake_at = :now where job_key = :job_key;
 
+-- hold_dependencies --
+-- Does nothing: one transaction at a time writes.
+select 1;
+
+-- runs_at --
+-- Returns the occurrences of these jobs that stand at these times.
+select o.job_key, o.status, o.ended_at, o.covers_through
+  from {rows asked: job_key int, scheduled_for timestamptz}
+  cross join occurrence o on o.job_key = asked.job_key and o.scheduled_for = asked.scheduled_for;
+
 -- put_back_in_line --
 -- Lets what the schedule made and no node claimed wait for the end of the pause.
 update occurrence indexed by occurrence_active set status = {queued}, updated_at = :now
@@ -178,7 +188,8 @@ on conflict do nothing;
 -- Makes a version the newest one and older snapshots stale.
 update job_state
    set version = :version, oldest_version = :oldest_version, revision = revision + 1, retire_at = null,
-       undefined_since = null, narrowed_at = coalesce(:narrowed_at, narrowed_at), needs = :needs
+       undefined_since = null, narrowed_at = coalesce(:narrowed_at, narrowed_at), needs = :needs,
+       is_needed = exists (select 1 from dependency d where d.needed_id = job_state.id)
  where job_key = :job_key;
 
 -- edit_unclaimed --

@@ -3,7 +3,8 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeVar
@@ -12,7 +13,7 @@ from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.job import Job
 from everytick.domain.needs import needs_in
-from everytick.domain.snapshots import PLAN_LIMIT, Edition, Ended, JobSnapshot, Past, Request, Rescheduled
+from everytick.domain.snapshots import PLAN_LIMIT, Dependence, Edition, Ended, JobSnapshot, Past, Request, Rescheduled
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import closed
 from everytick.domain.texts import PLAN_REFUSED
@@ -21,6 +22,7 @@ from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.sql import rows as shared
 from everytick.stores.sql.rows import write_overrides
 from everytick.stores.sql.statements import Query, Row
+from everytick.stores.sql.verbs.depending import Asked, dependence
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.lines import NOBODY, lines
@@ -69,6 +71,7 @@ class _JobRow(NamedTuple):
     other_success_at: int | None
     other_success_id: bytes
     narrowed_at: int | None
+    is_needed: int
 
 
 def due(
@@ -133,12 +136,39 @@ def _snapshots(
 ) -> list[JobSnapshot]:
     facts = _Facts(connection, found, clock, until)
     snapshots = []
+    asked: dict[int, Asked] = {}
     for row in found:
         editions = _editions(connection, definitions, row)
         if editions is not None:
             pasts = _pasts(connection, definitions, row, editions, facts)
             snapshots.append(_snapshot(row, editions, facts, pasts))
-    return snapshots
+            if depends_on := editions[-1].job.settings.depends_on:
+                in_line = facts.lines.get(row.job_key, NOBODY).waiting
+                asked[row.job_key] = Asked(depends_on, [each.id for each in in_line])
+    return _with_dependence(connection, found, snapshots, asked, clock) if asked else snapshots
+
+
+def _with_dependence(
+    connection: sqlite3.Connection,
+    found: Sequence[_JobRow],
+    snapshots: Sequence[JobSnapshot],
+    asked: Mapping[int, Asked],
+    clock: int,
+) -> list[JobSnapshot]:
+    """Return the snapshots with what the plans of these jobs must know of others."""
+    verb, answer = dependence(COLD, asked, rows.moment(clock)), None
+    while True:
+        try:
+            query = verb.send(answer)
+        except StopIteration as done:
+            known: dict[int, Dependence] = done.value
+            break
+        assert isinstance(query, Query), "it only reads"
+        answer = fetch(connection, query)
+    keys = {row.id: row.job_key for row in found}
+    return [
+        replace(each, dependence=known[keys[each.job_id]]) if keys[each.job_id] in known else each for each in snapshots
+    ]
 
 
 def _pasts(
@@ -244,6 +274,7 @@ def _snapshot(row: _JobRow, editions: tuple[Edition, ...], facts: _Facts, pasts:
         ),
         narrowed_at=rows.moment_or_none(row.narrowed_at),
         next_request_at=facts.next_request_at(job),
+        is_needed=row.is_needed == 1,
     )
 
 
@@ -307,6 +338,7 @@ class _Writing:
         self._moves: list[Columns] = []
         self._editions: list[Columns] = []
         self._awaiting: list[Columns] = []
+        self._telling: list[Columns] = []
 
     def plan(self, plan: Plan, state: Columns | None, snapshot: JobSnapshot | None) -> Commit:
         """Take one plan, or say that it is stale."""
@@ -341,6 +373,8 @@ class _Writing:
             self._editions.append((job,))
         if plan.awaits_ends:
             self._awaiting.append((job,))
+        if plan.tells:
+            self._telling.append((now, plan.job_id))
         if plan.releases or plan.endings or plan.cancels or plan.answers:
             self._change_others(job, plan)
         # The revision proves that the facts are those of the snapshot: tables without rows then need no statement.
@@ -367,6 +401,7 @@ class _Writing:
         many(Q.add_span, self._spans)
         many(Q.await_ends, self._awaiting)
         many(Q.move_watermark, self._moves)
+        many(Q.tell_dependents, self._telling)
         many(Q.forget_editions, self._editions)
 
     def _keep(self, creation: Creation) -> None:

@@ -38,6 +38,7 @@ class Queries:
     ask_to_cancel: Statement
     ask_all_to_cancel: Statement
     await_ends: str
+    tell_dependents: str
     add_span: str
     use_adjustment: Statement
     forget_adjustments: Statement

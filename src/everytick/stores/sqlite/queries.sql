@@ -11,7 +11,7 @@ select s.job_key, s.id, s.version, s.oldest_version, s.revision, s.woken, s.wate
        s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.last_end_scheduled_for, s.last_end_started_at,
        s.last_end_at, s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at,
        s.last_success_at, s.last_success_id, s.other_success_scheduled_for,
-       s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
+       s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at, s.is_needed
   from job_state s
  where s.needs = :needs and s.wake_at <= :until_at and (:knows_all or not s.id {in unknown})
    and (:reads_all or (s.job_key || ':' || s.version) not in (select value from json_each(:refused)))
@@ -23,7 +23,7 @@ select s.job_key, s.id, s.version, s.oldest_version, s.revision, s.woken, s.wate
        s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.last_end_scheduled_for, s.last_end_started_at,
        s.last_end_at, s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at,
        s.last_success_at, s.last_success_id, s.other_success_scheduled_for,
-       s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
+       s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at, s.is_needed
   from job_state s where s.id {in job_ids};
 
 -- next_wake --
@@ -180,6 +180,13 @@ update occurrence indexed by occurrence_active set cancel_reason = :reason
 -- await_ends --
 -- Somebody waits for the end of whatever is active of the job now: each of them will wake it.
 update occurrence indexed by occurrence_active set awaited = 1 where job_key = ? and ended_at is null and awaited = 0;
+
+-- tell_dependents --
+-- Makes every job worth a look now that depends on this one and has somebody in line.
+update job_state set woken = woken + 1, wake_at = ?
+ where job_key in (select d.job_key from dependency d where d.needed_id = ?)
+   and exists (select 1 from occurrence o indexed by occurrence_active
+                where o.job_key = job_state.job_key and o.ended_at is null and o.status = {queued});
 
 -- add_span --
 -- Instants that do not run, with their reason.

@@ -115,6 +115,7 @@ create table everytick.job_state (
     keep_success                bigint,
     keep_failure                bigint,
     keep_last                   integer not null,
+    is_needed                   boolean not null default false,
     plan_token                  bigint,
     unreadable_reason           text,
     parked_reason               text
@@ -166,6 +167,17 @@ create table everytick.pause (
     resumed_by text,
     primary key (job_key, pause_key)
 );
+
+-- What jobs depend on. The definition names another job, which is followed by its id. is_needed of job_state says that
+-- some job depends on this one, or did so before its last edit.
+create table everytick.dependency (
+    job_key   integer not null references everytick.job (job_key),
+    name      text not null,
+    needed_id text not null,
+    primary key (job_key, name)
+);
+
+create index dependency_needed on everytick.dependency (needed_id);
 
 create table everytick.adjustment (
     job_key        integer not null references everytick.job (job_key),
@@ -487,7 +499,7 @@ select t.job_key, t.run_count, t.last_error, t.last_failure_at,
 -- A job with the facts that no plan has seen yet.
 create view everytick.job_standing as
 select j.job_key, j.id, j.name, j.created_at, s.needs, s.version, s.oldest_version, s.revision, s.watermark,
-       s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.narrowed_at,
+       s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.narrowed_at, s.is_needed,
        coalesce(s.unreadable_reason, s.parked_reason) as parked_reason,
        s.woken + w.facts as woken,
        coalesce(w.wake_at, s.wake_at) as wake_at, s.next_run_at,

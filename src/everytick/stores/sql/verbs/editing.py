@@ -20,6 +20,7 @@ from everytick.stores.sql.commands import Ask, Forget, Found, KeyTaken, Rows, Ve
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.creating import create_all, version_arguments
+from everytick.stores.sql.verbs.depending import depend, names_needed
 from everytick.stores.sql.verbs.facts import write_fact
 from everytick.stores.sql.verbs.holding import foretell, held_job, revise, version_of, wake
 from everytick.stores.sql.verbs.promises import edit_promises
@@ -28,11 +29,14 @@ from everytick.stores.storing_rules import forgettable, has_room, name_taken, re
 
 def apply(q: ColdQueries, changes: Sequence[Edit], by: str) -> Verb[list[Stored]]:
     """Make every change. Return the results in their order."""
+    if names_needed(changes):
+        yield q.hold_dependencies()
     yield q.know_needs(texts=_needs(changes))
     known = yield from _hold_names(q, changes)
     now: datetime = yield Ask.NOW
     stored = yield from _rename_held(q, changes, known, now, by)
     stored |= yield from _put_held(q, changes, known, now, by)
+    yield from depend(q, changes, stored, now)
     made = {changes[place].name: each for place, each in stored.items()}
     for place, change in in_order(changes):
         if isinstance(change, (Tell, Remove)):
@@ -47,7 +51,8 @@ def _hold_names(q: ColdQueries, changes: Sequence[Edit]) -> Verb[dict[str, Row]]
     for name, to in renamed.items():
         yield from _rename(q, name, to)
     yield from _make_room_for_names(q, [change.name for change in changes if isinstance(change, Put)])
-    names = sorted({renamed.get(change.name, change.name) for change in changes})
+    # Those that others are to depend on are written too.
+    names = sorted({renamed.get(change.name, change.name) for change in changes} | names_needed(changes))
     # A statement that waits for a lock does not see the version that the lock's holder has written: ask again after it.
     yield q.lock_names(names=names)
     found: Rows = yield q.named_jobs(names=names)
@@ -188,6 +193,8 @@ def _edit_rows(
         execution_timeout=bounded(settings.execution_timeout),
     )
     yield q.add_needs_of_active(job_key=job_key)
+    if settings.depends_on and (before is None or before.settings.depends_on != settings.depends_on):
+        yield q.put_back_in_line(job_key=job_key, now=now)
     yield from edit_promises(q, job_key, before, job, now)
     if not job.enabled:
         yield q.put_all_back_in_line(job_key=job_key, now=now)

@@ -90,6 +90,7 @@ create table job_state (
   keep_success integer,
   keep_failure integer,
   keep_last integer not null,
+  is_needed integer not null default 0,
   plan_token integer,
   unreadable_reason text,
   parked_reason text
@@ -109,6 +110,16 @@ create table pause (
   resumed_by text
 ) strict;
 create index pause_job on pause (job_key);
+
+-- What jobs depend on. The definition names another job, which is followed by its id. is_needed of job_state says that
+-- some job depends on this one, or did so before its last edit.
+create table dependency (
+  job_key integer not null references job,
+  name text not null,
+  needed_id text not null,
+  primary key (job_key, name)
+) strict, without rowid;
+create index dependency_needed on dependency (needed_id);
 
 create table adjustment (
   adjustment_key integer primary key autoincrement,
