@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from everytick.domain.dependencies import Dependency
     from everytick.domain.occurrence import Cause, EndedOccurrence, Occurrence
     from everytick.domain.policies import backfill_from, bounded_window
+    from everytick.domain.proposals import Proposal
     from everytick.domain.report import ExecutionReport
     from everytick.domain.retry import Retry
     from everytick.domain.schedule import Schedule
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
         InvalidSetting,
         JobDisabled,
         MissingExtra,
+        NeedsApproval,
+        NeedsConfirmation,
         NotFound,
         OccurrenceExists,
         RecoveryFailed,
@@ -104,6 +107,7 @@ _HOMES = {
         "backfill_from",
         "bounded_window",
     ),
+    "domain.proposals": ("Proposal",),
     "domain.report": ("ExecutionReport",),
     "domain.retry": ("Retry",),
     "domain.schedule": ("Schedule",),
@@ -131,6 +135,8 @@ _HOMES = {
         "InvalidSetting",
         "JobDisabled",
         "MissingExtra",
+        "NeedsApproval",
+        "NeedsConfirmation",
         "NotFound",
         "OccurrenceExists",
         "RecoveryFailed",
@@ -231,11 +237,14 @@ __all__ = [
     "JobRecord",
     "JobStatus",
     "MissingExtra",
+    "NeedsApproval",
+    "NeedsConfirmation",
     "NodeRecord",
     "NotFound",
     "Occurrence",
     "OccurrenceExists",
     "OccurrenceStatus",
+    "Proposal",
     "RecoveryFailed",
     "Retry",
     "Schedule",

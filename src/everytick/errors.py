@@ -18,6 +18,8 @@
     │   ├── VersionConflict                   the definition was edited meanwhile
     │   └── OccurrenceExists                  the same request key with another payload
     ├── JobDisabled                           a disabled job takes no requests
+    ├── NeedsConfirmation                     the operation is guarded, and nobody has confirmed it
+    ├── NeedsApproval                         the operation is proposed, and another person must approve it
     ├── TooManyEditions                       edits come faster than they are decided
     ├── UnboundSchedule                       the schedule needs to know its job before it can answer
     ├── DeclarativeError                      of the declarative scheduler: details, as its specification names them
@@ -40,7 +42,7 @@ to steer itself (`TryAgain`, `GiveUp`) is not under `EverytickError`, so that a 
 by us: the definition stands, but may not do what its author expects.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import ClassVar
 
@@ -297,6 +299,39 @@ class JobDisabled(EverytickError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.job,)
+
+
+class NeedsConfirmation(EverytickError):
+    """The operation touches a protected job or creates many runs: nothing is done before it is confirmed."""
+
+    code = "needs_confirmation"
+
+    def __init__(
+        self, what: str, reasons: Sequence[str], cost: str, jobs: Sequence[str] = (), is_for_two: bool = False
+    ) -> None:
+        self.what, self.reasons, self.cost = what, tuple(reasons), cost
+        self.jobs, self.is_for_two = tuple(jobs), is_for_two
+        then = " proposes it, and another person must approve it" if is_for_two else " carries it out"
+        super().__init__(f"{what} ({cost}) needs a confirmation: {'; '.join(reasons)}; confirmed=True or --yes{then}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.reasons, self.cost, self.jobs, self.is_for_two)
+
+
+class NeedsApproval(EverytickError):
+    """The operation was proposed. It is carried out once another person approves it."""
+
+    code = "needs_approval"
+
+    def __init__(self, what: str, proposal: str, by: str, expires_at: datetime) -> None:
+        self.what, self.proposal, self.by, self.expires_at = what, proposal, by, expires_at
+        super().__init__(
+            f"{what} is proposed as {proposal} by {shown(by)}, and nothing is done yet: another person carries it out "
+            f"with everytick approve {proposal} before {expires_at.isoformat(timespec='minutes')}"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.proposal, self.by, self.expires_at)
 
 
 class TooManyEditions(EverytickError):

@@ -30,6 +30,8 @@ _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (errors.Conflict, Exit.CONFLICT),
     (errors.JobDisabled, Exit.CONFLICT),
     (errors.AlreadyRunning, Exit.CONFLICT),
+    (errors.NeedsConfirmation, Exit.NOT_ALLOWED),
+    (errors.NeedsApproval, Exit.LATER),
     (errors.TooManyEditions, Exit.LATER),
     (errors.StoreUnavailable, Exit.UNREACHABLE),
     (errors.SchemaMismatch, Exit.UNREACHABLE),

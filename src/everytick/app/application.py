@@ -53,8 +53,8 @@ class Everytick(StoredJobs, Questions, Lifecycle):
     of the machine's, in this whole process. `name` says whose jobs these are in the store; it is the module that made
     the application unless given. `formerly` is a name it had before, whose jobs it takes over.
     `jobs` is a folder of job files, which is watched while the node runs; its jobs belong to
-    `jobs_owner`. `defaults` are policies for all jobs that code defines. The others are settings
-    of the node.
+    `jobs_owner`. `defaults` are policies for all jobs that code defines. `confirm_above` is how many runs
+    one operation may create without a confirmation. The others are settings of the node.
     """
 
     def __init__(
@@ -86,6 +86,7 @@ class Everytick(StoredJobs, Questions, Lifecycle):
         smtp_sender: str | None = None,
         defaults: Mapping[str, object] | None = None,
         max_concurrent_jobs: int | None = None,
+        confirm_above: int = 1000,
     ) -> None:
         module = sys._getframe(1).f_globals
         # First of all, since the zones of all that follows are looked up in these tables.
@@ -101,6 +102,7 @@ class Everytick(StoredJobs, Questions, Lifecycle):
         self._templates: Templates | None = None
         self.jobs_folder = None if jobs is None else _folder(jobs)
         self.jobs_owner = checked_name("owner", jobs_owner)
+        self.confirm_above = _at_least_none(confirm_above)
         from everytick.node.settings import node_settings
 
         self.settings = node_settings(
@@ -349,6 +351,13 @@ def _folder(given: object) -> Path:
     if not isinstance(given, (str, Path)) or not str(given):
         raise InvalidSetting("jobs", given, "must be the path of a folder")
     return Path(given).expanduser().absolute()
+
+
+def _at_least_none(given: object) -> int:
+    """Return how many runs need no confirmation."""
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise InvalidSetting("confirm_above", given, "must be a whole number of runs, 0 or more")
+    return given
 
 
 def _slots(slots: int | None, max_concurrent_jobs: int | None) -> int:

@@ -75,8 +75,14 @@ class Questions(StoreAccess):
     settings: NodeSettings
 
     async def jobs(self, *, removed: bool = False) -> Sequence[JobRecord]:
-        """Return every job in the store, of all owners, by name. With `removed`, return removed jobs too."""
-        return await (await self._opened()).list(removed=removed)
+        """Return every job in the store, of all owners, by name. With `removed`, return removed jobs too.
+
+        The jobs in which proposals are stored are left out: `proposals` lists those.
+        """
+        from everytick.domain.proposals import OWNER
+
+        records = await (await self._opened()).list(removed=removed)
+        return [record for record in records if record.job.owner != OWNER]
 
     async def _job_record(self, name: str) -> JobRecord:
         """Return the job of this name as the store holds it; `await tick.job(name)` asks for it."""

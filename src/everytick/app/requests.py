@@ -6,9 +6,9 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
+from everytick.app.guarding import Guarding
 from everytick.app.handle import Handle
 from everytick.app.lookups import moment_of
-from everytick.app.store_access import StoreAccess
 from everytick.domain.config import UNSET, Unset
 from everytick.domain.names import checked_name
 from everytick.domain.values import value
@@ -47,7 +47,7 @@ class Backfill:
     id: str | None = None
 
 
-class Requests(StoreAccess):
+class Requests(Guarding):
     """Requests for occurrences. The store keeps each until a plan answers it."""
 
     async def trigger(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from everytick.domain.facts import Fact
     from everytick.domain.keywords import OccurrencePolicies, OverlapWord
     from everytick.domain.schedule import Schedule
-    from everytick.domain.snapshots import Adjustment, JobSnapshot, Request
+    from everytick.domain.snapshots import Adjustment, JobSnapshot, Missed, Request
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
 
@@ -60,19 +60,34 @@ class ScheduleRequests(Requests):
         end = None if until is None else future("the end of a pause", until, await store.now())
         await store.request(record.job.id, Pause(end, what, reason, self._by(by)))
 
-    async def resume(self, name: str, *, missed: MissedWord | None = None, by: str | None = None) -> bool:
+    async def resume(
+        self, name: str, *, missed: MissedWord | None = None, confirmed: bool = False, by: str | None = None
+    ) -> bool:
         """End a pause now. Return whether there was one.
 
         `missed` says what becomes of the instants that were held; without it, what the pause says.
+        `confirmed` carries out what is guarded: many runs that are caught up, or a protected job.
         """
+        from everytick.domain.changes import Tell
         from everytick.domain.facts import Resume
         from everytick.domain.reading import choice
         from everytick.domain.snapshots import Missed
 
         what = None if missed is None else choice("missed", Missed, missed)
         store = await self._opened()
-        job_id = (await self._find(store, name)).job.id
-        return (await store.request(job_id, Resume(self._by(by), what))).changed
+        record = await self._find(store, name)
+        fact = Resume(self._by(by), what)
+        if record.pause is not None:
+            await self._agree(
+                store,
+                f"the resumption of job '{shown(name)}'",
+                [record.job],
+                [Tell(record.job.name, fact, record.job.version)],
+                created={record.job.id: await _caught_up(store, record.job.id, what)},
+                confirmed=confirmed,
+                by=fact.by,
+            )
+        return (await store.request(record.job.id, fact)).changed
 
     async def reschedule(self, name: str, at: datetime | str, *, by: str | None = None) -> None:
         """Set the next run; the instants before it give way, those after it stay.
@@ -295,6 +310,16 @@ def _nothing_to_undo(name: str, snapshot: JobSnapshot, moment: datetime, asked: 
         f"; of these something was said: {', '.join(each.isoformat() for each in sorted(known)[:5])}" if known else ""
     )
     return Conflict(f"there is nothing to undo of '{shown(name)}' at {moment.isoformat()}{said}")
+
+
+async def _caught_up(store: AnyStore, job_id: str, missed: Missed | None) -> int:
+    """Return how many of the instants that a pause holds run once it is over."""
+    from everytick.deciding.guards import created_at_once
+    from everytick.deciding.revise import resumed
+
+    snapshot = (await store.look([job_id]))[job_id]
+    now = await store.now()
+    return created_at_once(snapshot, resumed(snapshot, now, missed), now)
 
 
 async def _is_moved_away(store: AnyStore, job_id: str, instant: datetime) -> bool:

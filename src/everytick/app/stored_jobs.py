@@ -15,16 +15,18 @@ from everytick.errors import (
     Conflict,
     DuplicateDefinition,
     InvalidPolicies,
+    NeedsConfirmation,
     TooManyEditions,
     VersionConflict,
     shown,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from everytick.app.definition import Definition
+    from everytick.domain.changes import Edit
     from everytick.domain.keywords import JobPolicies
     from everytick.domain.schedule import Schedule
     from everytick.node.definers import DefinedNames
@@ -62,12 +64,14 @@ class StoredJobs(ScheduleRequests):
         *,
         prune: bool = False,
         dry_run: bool = False,
+        confirmed: bool = False,
         by: str | None = None,
     ) -> list[Change]:
         """Store these definitions, each as a new version where it says anything new; return what that changed.
 
         With `prune`, jobs of the same owners that are not among them are removed. All of it is
-        one transaction: if one is refused, nothing is stored.
+        one transaction: if one is refused, nothing is stored. `confirmed` carries out what is guarded:
+        changes of protected jobs, or new jobs with many runs at once.
         """
         jobs = [definition if isinstance(definition, Job) else definition.job for definition in definitions]
         for job in jobs:
@@ -76,19 +80,21 @@ class StoredJobs(ScheduleRequests):
             raise DuplicateDefinition(f"two definitions are named '{shown(twice[0])}': give one of them another name")
         owners = {job.owner for job in jobs} or {f"code:{self.name}"}
         pruned = owners if prune else set()
-        return await self._apply(jobs, pruned, dry_run=dry_run, by=self._by(by))
+        return await self._apply(jobs, pruned, dry_run=dry_run, by=self._by(by), confirmed=confirmed)
 
-    async def sync(self) -> list[Change]:
+    async def sync(self, *, confirmed: bool = False, by: str | None = None) -> list[Change]:
         """Store every definition of this application. Return what that changed; equal ones change nothing.
 
         Those that its code no longer names are removed, ten minutes later, unless another living
         node defines them: then they are kept, with a warning, until it is gone. A job that was
         disabled by an operation stays so, unless the code itself says whether it is enabled.
-        A job of another application is left alone, and so is one that `update` has detached.
+        A job of another application is left alone, and so is one that `update` has detached. A changed
+        definition of a protected job is refused unless it is `confirmed`; one that the code no longer
+        names stays.
         """
-        return await self._sync(frozenset())
+        return await self._sync(frozenset(), confirmed=confirmed, by=by)
 
-    async def _sync(self, left: frozenset[str]) -> list[Change]:
+    async def _sync(self, left: frozenset[str], *, confirmed: bool = False, by: str | None = None) -> list[Change]:
         """Store every definition except those that the store refuses."""
         jobs = [definition.job for definition in self._definitions.values()]
         for job in jobs:
@@ -96,22 +102,37 @@ class StoredJobs(ScheduleRequests):
                 _refuse_idle(job)
         own = f"code:{self.name}"
         owners = {own} if self.formerly is None else {own, f"code:{self.formerly}"}
-        changes = await self._apply(jobs, owners, dry_run=False, by=own, left=left, removes=False)
-        gone = frozenset(change.name for change in changes if change.kind == "removed")
+        changes = await self._apply(
+            jobs, owners, dry_run=False, by=by or own, left=left, removes=False, confirmed=confirmed
+        )
+        left_out = gone = frozenset(change.name for change in changes if change.kind == "removed")
+        if left_out:
+            # A protected job goes only if somebody removes it.
+            records = await (await self._opened()).list()
+            gone -= {record.job.name for record in records if record.job.is_protected}
         names = [change.name for change in changes if change.kind != "removed"]
         removed = await self._defined_names().tell(await self._opened(), own, names, gone)
-        kept = gone - removed
+        kept = left_out - removed
         return [replace(change, kind="kept") if change.name in kept else change for change in changes]
 
     async def _sync_skipping_refused(self) -> dict[str, TooManyEditions]:
-        """Store every definition that the store does not refuse. Return the refused ones with the reason."""
+        """Store every definition that the store does not refuse. Return the refused ones with the reason.
+
+        Changed definitions of protected jobs are left as they are: nobody is there who could confirm them.
+        """
         refused: dict[str, TooManyEditions] = {}
+        guarded: frozenset[str] = frozenset()
+        is_known = False
         while True:
             try:
-                await self._sync(frozenset(refused))
+                await self._sync(frozenset(refused) | guarded, confirmed=is_known)
                 return refused
             except TooManyEditions as error:
                 refused[error.job] = error
+            except NeedsConfirmation as error:
+                # Nobody was asked. What is left now is only the number of runs, which the code wants.
+                guarded, is_known = guarded.union(error.jobs), True
+                _say_guarded(error.jobs)
 
     async def _apply(
         self,
@@ -122,6 +143,7 @@ class StoredJobs(ScheduleRequests):
         by: str,
         left: frozenset[str] = frozenset(),
         removes: bool = True,
+        confirmed: bool = False,
     ) -> list[Change]:
         """Store these definitions. List the jobs that their owners no longer define; remove them with `removes`.
 
@@ -138,6 +160,8 @@ class StoredJobs(ScheduleRequests):
             drafts = [_left_as_it_is(draft) if draft.change.name in left else draft for draft in drafts]
             drafts += [removal(job) for job in known.values() if job.owner in owners and job.name not in named]
             edits = [] if dry_run else edits_of(drafts, unreadable=unreadable, removes=removes)
+            if edits:
+                await self._agree_to_drafts(store, drafts, edits, removes=removes, confirmed=confirmed, by=by)
             if not dry_run:
                 # Teach the node first: an occurrence may begin as soon as its job is stored, and needs its hooks.
                 self._learned()
@@ -160,6 +184,35 @@ class StoredJobs(ScheduleRequests):
                 _say_renamed(drafts)
             return changes
 
+    async def _agree_to_drafts(
+        self,
+        store: AnyStore,
+        drafts: Sequence[Drafted],
+        edits: Sequence[Edit],
+        *,
+        confirmed: bool,
+        by: str,
+        removes: bool = True,
+    ) -> None:
+        """Return if these changes of definitions may be made now; see `_agree`."""
+        from everytick.app.guarding import created_by
+
+        changing = [
+            draft
+            for draft in drafts
+            if draft.change.kind != "unchanged" and (removes or draft.change.kind != "removed")
+        ]
+        added = [draft.job for draft in changing if draft.before is None and draft.job is not None]
+        await self._agree(
+            store,
+            f"the change of {_counted(len(changing))}",
+            [draft.before for draft in changing if draft.before is not None],
+            edits,
+            created=created_by(added, await store.now()) if added else None,
+            confirmed=confirmed,
+            by=by,
+        )
+
     def _foreign(self, jobs: list[Job], known: Mapping[str, Job]) -> dict[str, Job]:
         """Return the stored jobs with these names that this application must not change."""
         ours = {f"code:{self.name}", f"code:{self.formerly}"}
@@ -177,6 +230,7 @@ class StoredJobs(ScheduleRequests):
         *,
         expected_version: int | None = None,
         detach: bool = False,
+        confirmed: bool = False,
         by: str | None = None,
         **policies: Unpack[JobPolicies],
     ) -> int:
@@ -184,12 +238,15 @@ class StoredJobs(ScheduleRequests):
 
         What is not named stays; UNSET takes a policy back. If the job is at another version
         than `expected_version`, nothing is changed. A job that code or a file defines is refused,
-        unless `detach` makes it the API's own: from then on a sync leaves it alone.
+        unless `detach` makes it the API's own: from then on a sync leaves it alone. The change of a
+        protected job must be `confirmed`.
         """
         store = await self._opened()
         rule = None if schedule is None else schedule_of(schedule)
         self._refuse_defined_elsewhere((await self._find(store, name)).job, detach)
-        return await self._edit(store, name, rule, expected_version, policies, self._by(by), detach=detach)
+        return await self._edit(
+            store, name, rule, expected_version, policies, self._by(by), detach=detach, confirmed=confirmed
+        )
 
     def _refuse_defined_elsewhere(self, job: Job, detach: bool) -> None:
         """Raise Conflict if code or a file defines the job: the next sync would undo the edit."""
@@ -216,6 +273,7 @@ class StoredJobs(ScheduleRequests):
         by: str,
         *,
         detach: bool = False,
+        confirmed: bool = False,
     ) -> int:
         from everytick.domain.changes import Put
         from everytick.sources.drafting import edited
@@ -228,17 +286,24 @@ class StoredJobs(ScheduleRequests):
             try:
                 newer = edited(job, schedule, written)
                 newer = replace(newer, owner=API) if detach else newer
-                [stored] = await store.apply([Put(newer, job.version)], by)
+                edit = Put(newer, job.version)
+                await self._agree(
+                    store, f"the change of job '{shown(name)}'", [job], [edit], confirmed=confirmed, by=by
+                )
+                [stored] = await store.apply([edit], by)
                 return stored.version
             except VersionConflict:
                 if expected is not None:
                     raise
         raise Conflict(f"job '{shown(name)}' was edited {_EDITS_TRIED} times meanwhile: try again")
 
-    async def rename(self, old: str, new: str, *, detach: bool = False, by: str | None = None) -> None:
+    async def rename(
+        self, old: str, new: str, *, detach: bool = False, confirmed: bool = False, by: str | None = None
+    ) -> None:
         """Give the job another name; its id, watermark and history stay.
 
-        A job that code or a file defines is refused, unless `detach` makes it the API's own.
+        A job that code or a file defines is refused, unless `detach` makes it the API's own. The name of a
+        protected job is changed only if that is `confirmed`.
         """
         from everytick.domain.changes import Put, Rename
 
@@ -247,14 +312,18 @@ class StoredJobs(ScheduleRequests):
         job = (await self._find(store, old)).job
         self._refuse_defined_elsewhere(job, detach)
         detached = [Put(replace(job, name=checked, owner=API))] if detach and job.owner != API else []
-        await store.apply([Rename(job.name, checked, job.version if detached else None), *detached], self._by(by))
+        edits: list[Edit] = [Rename(job.name, checked, job.version if detached else None), *detached]
+        what = f"another name for job '{shown(old)}'"
+        await self._agree(store, what, [job], edits, confirmed=confirmed, by=self._by(by))
+        await store.apply(edits, self._by(by))
 
-    async def remove(self, name: str, *, purge: bool = False, by: str | None = None) -> None:
+    async def remove(self, name: str, *, purge: bool = False, confirmed: bool = False, by: str | None = None) -> None:
         """Take the job out of service. Unclaimed occurrences are canceled, and its history is kept.
 
         The jobs that send its notices are removed with it. With `purge` the job and its history are deleted. That
         is refused, and nothing changes, while one of its occurrences runs. If one begins at this very moment, the job
-        is removed and not deleted, and the error says so. A removed job can still be purged.
+        is removed and not deleted, and the error says so. A removed job can still be purged. A protected job
+        is removed only if that is `confirmed`.
         """
         from everytick.domain.changes import Remove
 
@@ -264,26 +333,33 @@ class StoredJobs(ScheduleRequests):
         if record.removed_at is None:
             if purge:
                 await _refuse_running(store, record.job)
-            names = [each.job.name for each in together if each.removed_at is None]
-            await store.apply([Remove(each) for each in names], self._by(by))
+            serving = [each.job for each in together if each.removed_at is None]
+            edits = [Remove(job.name) for job in serving]
+            what = f"the removal of job '{shown(name)}'"
+            await self._agree(store, what, serving, edits, confirmed=confirmed, by=self._by(by))
+            await store.apply(edits, self._by(by))
         for each in together if purge else ():
             while not await store.purge(each.job.id, _PURGED_AT_ONCE):
                 pass
 
-    async def enable(self, name: str, *, by: str | None = None) -> bool:
+    async def enable(self, name: str, *, confirmed: bool = False, by: str | None = None) -> bool:
         """Let a disabled job run again, from its next instant on. Return whether anything changed."""
-        return await self._switch(name, True, by)
+        return await self._switch(name, True, confirmed, by)
 
-    async def disable(self, name: str, *, by: str | None = None) -> bool:
+    async def disable(self, name: str, *, confirmed: bool = False, by: str | None = None) -> bool:
         """Disable the job: no scheduled runs and no triggers until it is enabled. Return whether anything changed."""
-        return await self._switch(name, False, by)
+        return await self._switch(name, False, confirmed, by)
 
-    async def _switch(self, name: str, enabled: bool, by: str | None) -> bool:
+    async def _switch(self, name: str, enabled: bool, confirmed: bool, by: str | None) -> bool:
         store = await self._opened()
         if (await self._find(store, name)).job.enabled is enabled:
             return False
-        await self._edit(store, name, None, None, {"enabled": enabled}, self._by(by))
+        await self._edit(store, name, None, None, {"enabled": enabled}, self._by(by), confirmed=confirmed)
         return True
+
+
+def _counted(jobs: int) -> str:
+    return f"{jobs:,} job{'' if jobs == 1 else 's'}"
 
 
 async def _senders(store: AnyStore, job: Job) -> list[JobRecord]:
@@ -317,6 +393,15 @@ def _left_as_it_is(drafted: Drafted) -> Drafted:
     before = drafted.before
     change = drafted.change if before is None else replace(drafted.change, kind="unchanged", version=before.version)
     return replace(drafted, change=change, job=None)
+
+
+def _say_guarded(jobs: Iterable[str]) -> None:
+    """Warn of each protected job whose definition has changed."""
+    import logging
+
+    text = "job '%s' is protected and goes on as it was, though its code has changed: everytick sync stores the change"
+    for name in jobs:
+        logging.getLogger("everytick.app").warning(text, shown(name))
 
 
 def _say_over(jobs: list[Job], changes: list[Change], now: datetime) -> None:

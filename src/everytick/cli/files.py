@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from everytick.cli.exits import Refused
-from everytick.cli.options import confirm, reading, sure
+from everytick.cli.options import agreed, confirm, reading, sure
 from everytick.cli.output import safe, say, show_json, show_table, write
 from everytick.cli.progress import ProgressDisplay
 from everytick.cli.session import ask, look, store_beside, store_of_app, who
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from everytick.domain.job import Job
     from everytick.sources.drafting import Change
     from everytick.sources.job_files import FileJob, JobFile
-    from everytick.sources.syncing import Synced
+    from everytick.sources.syncing import FilesDraft, Synced
     from everytick.sources.yaml_reader import Mistake
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -149,7 +149,13 @@ def apply_verb(
     told = compare(lambda app: _told_before(app, jobs, owner, prune=prune), telling="comparing", folder=folder)
     if not dry_run and not told.mistakes:
         _ask_before_removing(told, yes)
-        synced = ask(lambda app: _apply(app, jobs, owner, prune=prune), telling="storing", folder=folder)
+
+        def work(confirmed: bool) -> Synced:
+            return ask(
+                lambda app: _apply(app, jobs, owner, prune=prune, confirmed=confirmed), telling="storing", folder=folder
+            )
+
+        synced = agreed(work, yes)
         told = Told(synced.changes, synced.mistakes, told.runs)
     if not told.mistakes or dry_run:
         _show(told, as_json, with_runs, Times(utc))
@@ -213,10 +219,15 @@ async def _told_before(app: Everytick, jobs: dict[str, FileJob], owner: str, *, 
     return Told(draft.changes, draft.mistakes, await revisions(store, draft))
 
 
-async def _apply(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune: bool) -> Synced:
+async def _apply(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune: bool, confirmed: bool) -> Synced:
     from everytick.sources.syncing import apply_jobs
 
-    return await apply_jobs(await store_of_app(app), jobs, owner=owner, prune=prune, by=who())
+    store, by = await store_of_app(app), who()
+
+    async def agree(draft: FilesDraft) -> None:
+        await app._agree_to_drafts(store, draft.jobs, draft.edits(), confirmed=confirmed, by=by)
+
+    return await apply_jobs(store, jobs, owner=owner, prune=prune, by=by, agree=agree)
 
 
 def read_files(paths: Sequence[Path], owner: str) -> list[JobFile]:

@@ -10,7 +10,7 @@ import click
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import whole_id
-from everytick.cli.options import confirm, in_utc, sure
+from everytick.cli.options import agreed, confirm, in_utc, sure
 from everytick.cli.output import say, write
 from everytick.cli.session import ask, who
 from everytick.cli.state import Verb
@@ -276,25 +276,32 @@ def pause_verb(job: str, until: str | None, missed: Any, reason: str, utc: bool)
     type=click.Choice(["skip", "catch_up", "last"]),
     help="What becomes of the instants that were held; else what the pause says.",
 )
-def resume_verb(job: str, missed: Any) -> None:
+@sure
+def resume_verb(job: str, missed: Any, yes: bool) -> None:
     """End a pause."""
-    was_paused = ask(lambda app: app.resume(job, missed=missed, by=who()))
+
+    def work(confirmed: bool) -> bool:
+        return ask(lambda app: app.resume(job, missed=missed, confirmed=confirmed, by=who()))
+
+    was_paused = agreed(work, yes)
     say(f"'{job}' goes on" if was_paused else f"'{job}' was not paused")
 
 
 @click.command("enable", cls=Verb, help="Let a disabled job run again, from its next instant on.")
 @job_argument("job")
-def enable_verb(job: str) -> None:
+@sure
+def enable_verb(job: str, yes: bool) -> None:
     """Let a disabled job run again."""
-    changed = ask(lambda app: app.enable(job, by=who()))
+    changed = agreed(lambda confirmed: ask(lambda app: app.enable(job, confirmed=confirmed, by=who())), yes)
     say(f"'{job}' is enabled" if changed else f"'{job}' was enabled already")
 
 
 @click.command("disable", cls=Verb, help="Disable a job: no scheduled runs and no triggers until it is enabled.")
 @job_argument("job")
-def disable_verb(job: str) -> None:
+@sure
+def disable_verb(job: str, yes: bool) -> None:
     """Disable a job."""
-    changed = ask(lambda app: app.disable(job, by=who()))
+    changed = agreed(lambda confirmed: ask(lambda app: app.disable(job, confirmed=confirmed, by=who())), yes)
     say(f"'{job}' is disabled" if changed else f"'{job}' was disabled already")
 
 
@@ -421,9 +428,14 @@ def undo_verb(job: str, at: str, reason: str, utc: bool) -> None:
 @job_argument("old")
 @click.argument("new")
 @click.option("--detach", is_flag=True, help="Also if code or a file defines it: it is then the API's own.")
-def rename_verb(old: str, new: str, detach: bool) -> None:
+@sure
+def rename_verb(old: str, new: str, detach: bool, yes: bool) -> None:
     """Give a job another name."""
-    ask(lambda app: app.rename(old, new, detach=detach, by=who()))
+
+    def work(confirmed: bool) -> None:
+        ask(lambda app: app.rename(old, new, detach=detach, confirmed=confirmed, by=who()))
+
+    agreed(work, yes)
     say(f"'{old}' is called '{new}'")
 
 
@@ -447,6 +459,6 @@ def remove_verb(job: str, purge: bool, yes: bool) -> None:
     coming = ask(asked)
     following = "" if coming is None else f", which runs next at {Times().shown(coming)}"
     confirm(f"{'forget all of' if purge else 'remove'} '{shown(job)}'{following}?", yes)
-    ask(lambda app: app.remove(job, purge=purge, by=who()))
+    agreed(lambda confirmed: ask(lambda app: app.remove(job, purge=purge, confirmed=confirmed, by=who())), yes)
     done = "forgotten, with all that belonged to it" if purge else "removed"
     say(f"'{job}' is {done}; what defines it in code brings it back at its next start")

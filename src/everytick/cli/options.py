@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., Any]")
+T = TypeVar("T")
 
 _WATCH_SECONDS = 2.0
 """How often --watch shows the answer again."""
@@ -54,6 +55,18 @@ def watchable(function: F) -> F:
 def sure(function: F) -> F:
     """Add `--yes`."""
     return click.option("--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")(function)
+
+
+def agreed(work: Callable[[bool], T], yes: bool) -> T:
+    """Return what the operation returns. If it is guarded and not confirmed yet, ask, and carry it out confirmed."""
+    from everytick.errors import NeedsConfirmation
+
+    try:
+        return work(yes)
+    except NeedsConfirmation as need:
+        then = "propose it to a second person" if need.is_for_two else "go on"
+        confirm(f"{need.what} ({need.cost}): {'; '.join(need.reasons)}; {then}?", False)
+    return work(True)
 
 
 def confirm(question: str, yes: bool) -> None:

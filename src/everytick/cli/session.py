@@ -251,6 +251,8 @@ def _configured(app: Everytick, settings: Settings) -> Everytick:
         _import_from_here()
     if settings["jobs_owner"].place > SettingPlace.BUILT_IN:
         app.jobs_owner = settings["jobs_owner"].value
+    if settings["confirm_above"].place > SettingPlace.BUILT_IN:
+        app.confirm_above = settings["confirm_above"].value
     given = {key: settings[key].value for key in NODE_KEYS if settings[key].place > SettingPlace.BUILT_IN}
     if given:
         own = {field.name: getattr(app.settings, field.name) for field in fields(app.settings)}

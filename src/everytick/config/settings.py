@@ -116,6 +116,7 @@ KEYS = {
     "store": Key(_text, None, "the address of a store, to read and operate without an application", is_secret=True),
     "jobs": Key(_text, None, "a folder of job files, which `run` watches"),
     "jobs_owner": Key(_text, "file", "whose jobs the folder holds: what other owners have is left alone"),
+    "confirm_above": Key(_whole, 1000, "how many runs one operation may create without a confirmation"),
     **NODE_KEYS,
     "log_level": Key(_one_of("debug", "info", "warning", "error"), "info", "from which level on `run` writes lines"),
     "log_format": Key(_one_of("text", "json"), "text", "how `run` writes its lines"),

@@ -48,7 +48,10 @@ def suspended(before: JobSnapshot, now: datetime) -> JobSnapshot:
     return replace(before, pauses=(*before.pauses, PausedSpan(now, None, Missed.CATCH_UP)))
 
 
-def resumed(before: JobSnapshot, now: datetime) -> JobSnapshot:
-    """Return what a plan will see once the pauses that last end now."""
-    pauses = tuple(replace(each, until=now, resumed_by="") if each.holds(now) else each for each in before.pauses)
+def resumed(before: JobSnapshot, now: datetime, missed: Missed | None = None) -> JobSnapshot:
+    """Return what a plan will see once the pauses that last end now, and what was held becomes what `missed` says."""
+    pauses = tuple(
+        replace(each, until=now, resumed_by="", missed=missed or each.missed) if each.holds(now) else each
+        for each in before.pauses
+    )
     return replace(before, pauses=pauses)

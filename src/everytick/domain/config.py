@@ -22,6 +22,7 @@ from everytick.domain.policies import (
     DESCRIPTION,
     LATE_OVERLAP,
     ON_CREATE,
+    PROTECTED,
     RECOVERY,
     RETENTION,
     TIMEZONE,
@@ -33,6 +34,7 @@ from everytick.domain.policies import (
     OnOrphan,
     OnStoreOutage,
     Overlap,
+    Protected,
     Recovery,
     Retention,
     UpdatePolicy,
@@ -266,6 +268,14 @@ class Settings:
         Promised | None,
         Policy(FINISH_BY, SHARED, "A promise: each instant has ended well so long after it, or by this time of day."),
     ] = None
+    protected: Annotated[
+        Protected,
+        Policy(
+            PROTECTED,
+            SHARED,
+            "What a change of the job or a backfill needs: nothing more, a confirmation (true), or a second person.",
+        ),
+    ] = Protected.NO
     runner: Annotated[
         str | None, Policy(or_none(NAME), TASKS, "What carries out the task; none means what suits its function.")
     ] = None

@@ -15,7 +15,7 @@ from everytick.domain.names import checked_name, did_you_mean, kept_once
 from everytick.domain.needs import labels_of, needs_in
 from everytick.domain.notices import OWNER as NOTICES_OWNER
 from everytick.domain.notices import NoticeKind
-from everytick.domain.policies import FirstSight, Mode
+from everytick.domain.policies import FirstSight, Mode, Protected
 from everytick.domain.reading import names
 from everytick.domain.schedule import Schedule, bound, is_on_request, waits_for_end
 from everytick.domain.templates import FromTemplates
@@ -98,6 +98,11 @@ class Job:
     def enabled(self) -> bool:
         """Whether the definition wants to run at all; whether it is paused is the store's to say."""
         return self.settings.enabled
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether a change of it needs a confirmation or a second person."""
+        return self.settings.protected is not Protected.NO
 
     @property
     def notifies(self) -> bool:

@@ -24,6 +24,7 @@ FirstSightWord: TypeAlias = Literal["next", "if_matching_now", "immediately"]
 OnOrphanWord: TypeAlias = Literal["fail", "restart", "resume"]
 UpdatePolicyWord: TypeAlias = Literal["immediate"]
 OnStoreOutageWord: TypeAlias = Literal["wait", "fire_local"]
+ProtectedWord: TypeAlias = Literal["True", "False", "no", "confirm", "two_people"]
 
 
 class TaskPolicies(TypedDict, total=False):
@@ -152,6 +153,9 @@ class JobPolicies(TaskPolicies, total=False):
 
     finish_by: Duration | Unset | None
     """A promise: each instant has ended well so long after it, or by this time of day."""
+
+    protected: ProtectedWord | bool | Unset
+    """What a change of the job or a backfill needs: nothing more, a confirmation (true), or a second person."""
 
 
 class OccurrencePolicies(TypedDict, total=False):

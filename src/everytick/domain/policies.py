@@ -89,6 +89,14 @@ class FirstSight(StrEnum):
     BACKFILL_FROM = "backfill_from"
 
 
+class Protected(StrEnum):
+    """What somebody who changes the job needs."""
+
+    NO = "no"
+    CONFIRM = "confirm"
+    TWO_PEOPLE = "two_people"
+
+
 class UpdatePolicy(StrEnum):
     """When a changed schedule replaces the old one. `graceful` and `windowed` are refused until they are obeyed."""
 
@@ -105,6 +113,13 @@ def late_overlap(given: object) -> LateOverlap:
         return choice("late_overlap", LateOverlap, given)
     one_by_one, only_one = 'late_overlap="queue", to run them one after another', 'recovery="execute_last", to run one'
     raise refused("late_overlap", given, reason, one_by_one, only_one)
+
+
+def protected(given: object) -> Protected:
+    """Return how far the job is protected; `true` asks for a confirmation."""
+    if isinstance(given, bool):
+        return Protected.CONFIRM if given else Protected.NO
+    return choice("protected", Protected, given)
 
 
 def description(given: object) -> str:
@@ -282,6 +297,9 @@ TIMEZONE = PolicyReader(
 )
 DESCRIPTION = PolicyReader(own(description), {**TEXT, "maxLength": LONGEST_DESCRIPTION}, "str")
 LATE_OVERLAP = one_of(LateOverlap, late_overlap)
+PROTECTED = PolicyReader(
+    own(protected), {"enum": [True, False, *map(str, Protected)]}, "ProtectedWord | bool", choices=Protected
+)
 UPDATE_POLICY = one_of(UpdatePolicy, update_policy)
 RECOVERY = PolicyReader(
     own(recovery),

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import StrEnum
-from statistics import median
 from typing import TYPE_CHECKING
 
-from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
-from everytick.stores.base import HistoryFilter
+from everytick.stores.usual_lengths import usual_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from everytick.domain.job import Job
     from everytick.stores.protocols import HistoryStore
-
-_SEEN = 25
-"""How many of the latest successful runs the median is taken of."""
 
 
 class Origin(StrEnum):
@@ -46,12 +41,5 @@ async def known_lengths(store: HistoryStore, jobs: Iterable[Job], given: Mapping
 
 
 async def _seen(store: HistoryStore, job_id: str) -> Length:
-    page = await store.history(HistoryFilter(job_id=job_id, statuses=(OccurrenceStatus.COMPLETED,), limit=_SEEN))
-    seconds = [
-        (occurrence.ended_at - occurrence.started_at).total_seconds()
-        for occurrence in page.occurrences
-        if occurrence.started_at is not None and occurrence.ended_at is not None
-    ]
-    if not seconds:
-        return Length(timedelta(0), Origin.UNKNOWN)
-    return Length(timedelta(seconds=median(seconds)), Origin.HISTORY)
+    found = await usual_length(store, job_id)
+    return Length(timedelta(0), Origin.UNKNOWN) if found is None else Length(found, Origin.HISTORY)

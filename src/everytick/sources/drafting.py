@@ -55,6 +55,11 @@ class Drafted:
     before: Job | None = None
     fact: Pause | Resume | None = None
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether it changes a protected job."""
+        return self.change.kind != "unchanged" and self.before is not None and self.before.is_protected
+
     def done(self, version: int | None) -> Change:
         """Return the change with the version that was stored, or that stays."""
         found = self.change.version if version is None else version

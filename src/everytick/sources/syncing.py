@@ -20,7 +20,7 @@ from everytick.sources.job_files import FILE
 from everytick.sources.yaml_reader import Mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from everytick.domain.changes import Edit
     from everytick.sources.files import Folder
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _AT_ONCE = 250
 """Most jobs of a watched folder in one transaction: a node that writes at the same time waits for it."""
 
+_GUARDED = "is protected and stays as it was: everytick apply stores the change, with --yes or by two people"
+
 _TRIES = 5
 """How often a sync is tried while others edit the same jobs."""
 
@@ -40,12 +42,14 @@ _TRIES = 5
 class Synced:
     """The result of a sync: the changes, and the mistakes of jobs that could not be stored.
 
-    `names` are the jobs that the files define and own, whether or not they could be stored.
+    `names` are the jobs that the files define and own, whether or not they could be stored; `protected` those that
+    they no longer define and that stay nevertheless.
     """
 
     changes: tuple[Change, ...]
     mistakes: tuple[Mistake, ...] = ()
     names: frozenset[str] = field(default=frozenset(), compare=False)
+    protected: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 async def sync_folder(store: AnyStore, folder: Folder, defined: DefinedNames | None = None) -> Synced:
@@ -63,9 +67,9 @@ async def sync_folder(store: AnyStore, folder: Folder, defined: DefinedNames | N
 async def sync_loaded(store: AnyStore, folder: Folder, defined: DefinedNames | None = None) -> Synced:
     """Store the jobs of the folder as it was last loaded."""
     synced = await sync_jobs(store, folder.jobs, owner=folder.owner, prune=folder.is_whole, by=folder.owner)
-    gone = frozenset(change.name for change in synced.changes if change.kind == "removed")
+    gone = frozenset(change.name for change in synced.changes if change.kind == "removed") - synced.protected
     removed = await (defined or DefinedNames()).tell(store, folder.owner, synced.names, gone)
-    kept = gone - removed
+    kept = (gone | synced.protected) - removed
     changes = tuple(replace(change, kind="kept") if change.name in kept else change for change in synced.changes)
     return replace(synced, changes=changes)
 
@@ -81,7 +85,8 @@ async def sync_jobs(
     """Store the jobs that are new or changed, and return the changes.
 
     With `prune`, jobs of the owner that are not among them are told as removed, and left to the caller to
-    remove. What one job is refused for does not hold up the others.
+    remove. What one job is refused for does not hold up the others. Protected jobs stay as they are, since
+    nobody is asked here.
     """
     changes: dict[str, Change] = {}
     refused: dict[str, Mistake] = {}
@@ -91,6 +96,9 @@ async def sync_jobs(
         drafted = await draft_of(
             store, jobs, owner=owner, prune=prune, removes=False, without=refused, unreadable=unreadable
         )
+        if guarded := [item.change.name for item in drafted.jobs if item.change.name in jobs and item.is_guarded]:
+            refused |= {name: _mistake(jobs[name], _GUARDED) for name in guarded}
+            continue
         try:
             for part in drafted.parts(_AT_ONCE):
                 for change in await _commit(store, part, by):
@@ -98,7 +106,9 @@ async def sync_jobs(
                     if change.kind != "unchanged" or change.name not in changes:
                         changes[change.name] = change
             names = {*refused, *(item.change.name for item in drafted.jobs if item.change.kind != "removed")}
-            return Synced(tuple(changes.values()), (*drafted.mistakes, *refused.values()), frozenset(names))
+            kept = {item.change.name for item in drafted.jobs if item.change.kind == "removed" and item.is_guarded}
+            told = (*drafted.mistakes, *refused.values())
+            return Synced(tuple(changes.values()), told, frozenset(names), frozenset(kept))
         except TooManyEditions as error:
             refused[error.job] = _mistake(jobs[error.job], f"could not be stored: {error}")
         except VersionConflict as conflict:
@@ -110,11 +120,17 @@ async def sync_jobs(
 
 
 async def apply_jobs(
-    store: JobStore, jobs: Mapping[str, FileJob], *, owner: str = FILE, prune: bool = False, by: str = FILE
+    store: JobStore,
+    jobs: Mapping[str, FileJob],
+    *,
+    owner: str = FILE,
+    prune: bool = False,
+    by: str = FILE,
+    agree: Callable[[FilesDraft], Awaitable[None]] | None = None,
 ) -> Synced:
     """Store all of these jobs in one transaction, or none of them. If there are mistakes, nothing was stored.
 
-    What somebody else edits between reading and writing is read again.
+    What somebody else edits between reading and writing is read again. `agree` raises if a draft may not be stored.
     """
     unreadable: set[str] = set()
     left = _TRIES
@@ -122,6 +138,8 @@ async def apply_jobs(
         drafted = await draft_of(store, jobs, owner=owner, prune=prune, unreadable=unreadable)
         if drafted.mistakes:
             return Synced((), drafted.mistakes)
+        if agree is not None:
+            await agree(drafted)
         try:
             return Synced(tuple(await _commit(store, drafted, by)))
         except VersionConflict as conflict:

@@ -54,8 +54,8 @@ async def test_a_function_of_a_template_runs_in_each_job() -> None:
 
     tick.define("sales", template="hourly-count", payload={"of": "sales"})
     tick.define("stock", template="hourly-count", payload={"of": "stock"})
-    async with tick:
-        await drain(tick)
+    await drain(tick)
+    await tick.close()
 
     assert sorted(called) == ["sales", "stock"]
 

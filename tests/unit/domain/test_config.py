@@ -63,6 +63,7 @@ WRITTEN: dict[str, list[Any]] = {
     "start_by": [None, "5m"],
     "finish_by": [None, "1h", "06:00"],
     "on_recovery": [None, [{"command": ["logger", "{{ job }}"], "env": {"A": "b"}}, {"email": {"to": "a@b.org"}}]],
+    "protected": [True, False, "no", "confirm", "two_people"],
     "runner": [None, "process"],
 }
 LEVELS = list(Level)[1:]

@@ -354,3 +354,17 @@ async def test_definitions_that_cannot_be_read_give_way_to_their_files(folder: J
             await put(store, edited(folder.folder.jobs[name].job, None, {"priority": 9}))
         await sync(store, folder.folder.jobs)
         assert [(await record(store, name)).job.version for name in names] == [2] * 8
+
+
+async def test_a_sync_leaves_protected_jobs_as_they_are(store: AnyStore, folder: JobFolder) -> None:
+    """Nobody is asked here: neither a changed nor a missing file touches them, and a mistake says so."""
+    folder.write("a.yaml", a="protected: true", b="", c="protected: two_people")
+    await sync_folder(store, folder.folder)
+    folder.write("a.yaml", a="priority: 1", b="priority: 1")
+    synced = await sync_folder(store, folder.again(), DefinedNames())
+
+    assert told(synced) == {"b": "changed", "c": "kept"}
+    [mistake] = synced.mistakes
+    assert "job 'a' is protected and stays as it was: everytick apply stores the change" in str(mistake)
+    assert [(await record(store, name)).job.version for name in ("a", "b", "c")] == [1, 2, 1]
+    assert (await record(store, "c")).removed_at is None

@@ -1,0 +1,102 @@
+"""Guarded changes: what waits for a second person, and the changes of code that nobody was there to confirm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from everytick.cli.options import agreed, reading, sure
+from everytick.cli.output import say, show_json, show_table
+from everytick.cli.session import ask, look, store_of_app, who
+from everytick.cli.state import Verb
+from everytick.cli.times import Times
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from everytick.app import Everytick
+    from everytick.domain.proposals import Proposal
+    from everytick.sources.drafting import Change
+
+
+@click.command(
+    "proposals",
+    cls=Verb,
+    help="List the changes that wait for a second person.\n\nSomebody has asked for each, and somebody else must "
+    "approve it: everytick approve ID.",
+)
+@reading
+def proposals_verb(as_json: bool, utc: bool) -> None:
+    """List the changes that wait for a second person."""
+
+    async def asked(app: Everytick) -> tuple[list[Proposal], datetime]:
+        return await app.proposals(), await (await store_of_app(app)).now()
+
+    found, now = look(asked)
+    if as_json:
+        show_json([_data(proposal, now) for proposal in found])
+        return
+    times = Times(utc)
+    headings = ("proposal", "what", "jobs", "by", times.heading("until"))
+    rows = [
+        (each.id, f"{each.what}{_expired(each, now)}", ", ".join(each.jobs), each.by, each.expires_at) for each in found
+    ]
+    show_table(headings, rows, times)
+    if not rows:
+        say("nothing waits for a second person")
+
+
+def _expired(proposal: Proposal, now: datetime) -> str:
+    return " (expired)" if proposal.expires_at <= now else ""
+
+
+def _data(proposal: Proposal, now: datetime) -> dict[str, Any]:
+    return {
+        "id": proposal.id,
+        "what": proposal.what,
+        "jobs": proposal.jobs,
+        "by": proposal.by,
+        "at": proposal.at,
+        "expires_at": proposal.expires_at,
+        "expired": proposal.expires_at <= now,
+    }
+
+
+@click.command(
+    "approve",
+    cls=Verb,
+    help="Carry out what somebody else has proposed.\n\nAll of it is one transaction; it is refused if a job that it "
+    "changes was edited since. Example: everytick approve 3f2a1b2c",
+)
+@click.argument("proposal")
+def approve_verb(proposal: str) -> None:
+    """Carry out what somebody else has proposed."""
+    done = ask(lambda app: app.approve(proposal, by=who()))
+    say(f"done: {done.what}, proposed by {done.by}")
+
+
+@click.command("reject", cls=Verb, help="Drop a proposal; who has made it may do so too.")
+@click.argument("proposal")
+def reject_verb(proposal: str) -> None:
+    """Drop a proposal."""
+    dropped = ask(lambda app: app.reject(proposal, by=who()))
+    say(f"dropped: {dropped.what}, proposed by {dropped.by}")
+
+
+@click.command(
+    "sync",
+    cls=Verb,
+    help="Store what the application's code defines, as its next start would.\n\nA start leaves changed definitions of "
+    "protected jobs as they are: this stores them, once confirmed. Example: everytick sync -a shop:tick --yes",
+)
+@sure
+def sync_verb(yes: bool) -> None:
+    """Store what the application's code defines."""
+
+    def work(confirmed: bool) -> list[Change]:
+        return ask(lambda app: app.sync(confirmed=confirmed, by=who()), make=True)
+
+    changes = [change for change in agreed(work, yes) if change.kind != "unchanged"]
+    show_table(("change", "job", "what"), [(each.kind, each.name, ", ".join(each.parts)) for each in changes], Times())
+    say(f"{len(changes):,} change{'' if len(changes) == 1 else 's'}")
