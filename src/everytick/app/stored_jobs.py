@@ -338,6 +338,9 @@ class StoredJobs(ScheduleRequests):
             what = f"the removal of job '{shown(name)}'"
             await self._agree(store, what, serving, edits, confirmed=confirmed, by=self._by(by))
             await store.apply(edits, self._by(by))
+        elif record.job.is_protected and not confirmed:
+            reason = f"job '{shown(name)}' is protected"
+            raise NeedsConfirmation(f"the deletion of job '{shown(name)}' and its history", [reason], "0 runs", [name])
         for each in together if purge else ():
             while not await store.purge(each.job.id, _PURGED_AT_ONCE):
                 pass

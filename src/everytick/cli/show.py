@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from everytick.app.questions import JobStatus
     from everytick.domain.job import Job
     from everytick.domain.occurrence import Attempt, Occurrence
+    from everytick.domain.proposals import Proposal
     from everytick.stores.base import JobRecord, Whole
 
 _WHOLE = (SCHEDULE, TASKS)
@@ -51,18 +52,22 @@ def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
         _show_occurrence(id_, as_json, times)
         return
 
-    async def asked(app: Everytick) -> tuple[JobRecord, JobStatus, list[datetime], Broken]:
+    async def asked(app: Everytick) -> tuple[JobRecord, JobStatus, list[datetime], Broken, list[Proposal]]:
         record = await app.job(job)
         broken = await told_by_nodes(app, [record])
-        return record, await app.status(job), await app.next_runs(job, 5), broken
+        waiting = [each for each in await app.proposals() if job in each.jobs] if record.job.is_protected else []
+        return record, await app.status(job), await app.next_runs(job, 5), broken, waiting
 
-    record, status, following, broken = look(asked)
+    record, status, following, broken, waiting = look(asked)
     wrong, unknown = broken.of_job.get(record.job.name), broken.unknown.get(record.job.name)
     if as_json:
-        show_json(job_data(record, status, broken) | _details(record, following))
+        proposed = {"proposals": [proposal.id for proposal in waiting]}
+        show_json(job_data(record, status, broken) | _details(record, following) | proposed)
         return
     pairs = _pairs(record, status, following, times, unknown)
-    show_pairs([*pairs, *listed("broken file", (wrong or "").splitlines())], times)
+    proposals = [f"{each.id}: {each.what}, by {each.by}" for each in waiting]
+    wrongs = (wrong or "").splitlines()
+    show_pairs([*pairs, *listed("proposed", proposals), *listed("broken file", wrongs)], times)
 
 
 def _details(record: JobRecord, following: list[datetime]) -> dict[str, Any]:

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from everytick import Conflict, Everytick, NeedsApproval, NeedsConfirmation, NotFound, every
-from everytick.domain.facts import Pause
+from everytick import Conflict, Everytick, NeedsApproval, NeedsConfirmation, NotFound, Proposal, every
+from everytick.app.proposals import proposal_job, read_proposal
+from everytick.domain.changes import Edit, Put, Remove, Rename, Tell
+from everytick.domain.facts import Pause, Resume
+from everytick.domain.snapshots import Missed
 from everytick.stores.addresses import AnyStore
 from tests.stores.acting import plan_once
 from tests.stores.clock import START, ManualClock
@@ -46,6 +49,16 @@ async def test_a_change_of_a_protected_job_is_confirmed_or_not_made(tick: Everyt
     assert (await version(tick), needed.value.jobs) == (1, ("report",))
     await operation(tick, True)
     assert [record.job.version for record in await tick.jobs() if record.job.name == "report"] in ([2], [])
+
+
+async def test_the_history_of_a_protected_job_is_deleted_only_if_that_is_confirmed(tick: Everytick) -> None:
+    await stored(tick, True)
+    await tick.remove("report", confirmed=True)
+    with pytest.raises(NeedsConfirmation, match="the deletion of job 'report' and its history"):
+        await tick.remove("report", purge=True)
+
+    await tick.remove("report", purge=True, confirmed=True)
+    assert await tick.jobs(removed=True) == []
 
 
 async def test_a_job_without_protection_needs_nothing(tick: Everytick) -> None:
@@ -115,6 +128,25 @@ async def test_a_proposal_expires_and_goes_with_the_next_one(tick: Everytick, cl
         await tick.remove("report", confirmed=True)
 
     assert [each.id for each in await tick.proposals()] == [proposed.value.proposal]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        Put(_defined(Everytick("memory://", name="shop"), payload={"a": [1]}).job, 3),
+        Put(_defined(Everytick("memory://", name="shop"), template="hourly").job, 0),
+        Rename("a", "b", 2),
+        Remove("a", timedelta(minutes=10), 2),
+        Tell("a", Pause(START, Missed.LAST, "holiday", "alice"), 2),
+        Tell("a", Pause(), 2),
+        Tell("a", Resume("alice", Missed.CATCH_UP), 2),
+        Tell("a", Resume(), None),
+    ],
+)
+def test_a_proposal_reads_back_equal(edit: Edit) -> None:
+    proposal = Proposal("1a2b3c4d", "x", ("a",), "alice", START, START + timedelta(days=7), (edit,))
+
+    assert read_proposal(proposal_job(proposal)) == proposal
 
 
 async def test_a_proposal_never_runs(tick: Everytick, store: AnyStore, clock: ManualClock) -> None:

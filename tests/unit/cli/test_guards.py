@@ -49,6 +49,8 @@ def test_a_second_person_carries_out_what_the_first_has_proposed(
     assert (what, jobs, by) == ("the removal of job 'report'", "report", "alice")
     assert json.loads(on("proposals", "--json").out)[0]["expired"] is False
     assert [row[0] for row in on("list").rows] == ["report"]
+    assert ["proposed", f"{id_}: the removal of job 'report', by alice"] in on("show", "report").rows
+    assert json.loads(on("show", "report", "--json").out)["proposals"] == [id_]
     same = on("approve", id_)
     assert (same.code, "another person must approve it" in same.err) == (5, True)
     monkeypatch.setenv("LOGNAME", "bob")
