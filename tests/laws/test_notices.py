@@ -91,3 +91,13 @@ def test_an_end_that_did_not_run_is_no_news(history: list[Occurrence]) -> None:
     for end in history:
         notices = notices_of(end.id, history)
         assert notices == (notices_of(end.id, news) if end in news else ())
+
+
+@given(histories())
+def test_each_success_is_told_once_where_it_is_wanted(history: list[Occurrence]) -> None:
+    """A18: by its own report and by no other, beside the notices of outages."""
+    told = [notice for end in history for notice in notices_of(end.id, history, tells_success=True)]
+    successes = [notice.occurrence.id for notice in told if notice.kind is NoticeKind.ON_SUCCESS]
+
+    assert successes == [end.id for end in history if end.status is OccurrenceStatus.COMPLETED]
+    assert _told(tuple(told)) - {(NoticeKind.ON_SUCCESS, id_) for id_ in successes} == _due(history)

@@ -401,8 +401,11 @@ def _warn_of_unknown(jobs: Iterable[Job], catalogue: Catalogue | None) -> None:
 
 def _unsendable(jobs: Iterable[Job], settings: NodeSettings) -> Iterator[str]:
     """Give the names of the jobs that send e-mail, if this node has no server that takes it."""
+    from everytick.deciding.notices import receivers_of
+    from everytick.domain.notices import NoticeKind
+
     for job in jobs if settings.smtp is None else ():
-        wanted = (job.settings.on_failure, job.settings.on_recovery, job.settings.on_breach)
+        wanted = (receivers_of(job, kind) for kind in NoticeKind)
         if any(text.startswith('{"email":') for found in wanted if found is not None for text in found.receivers):
             yield job.name
 

@@ -33,6 +33,7 @@ NEWS = FAILURES | {OccurrenceStatus.COMPLETED}
 TYPES = {
     NoticeKind.ON_FAILURE: "io.everytick.occurrence.failed.v1",
     NoticeKind.ON_RECOVERY: "io.everytick.occurrence.recovered.v1",
+    NoticeKind.ON_SUCCESS: "io.everytick.occurrence.succeeded.v1",
 }
 BROKEN, KEPT = "io.everytick.promise.broken.v1", "io.everytick.promise.kept.v1"
 """The types of events about a promise that was broken, and about one that is kept again."""
@@ -47,6 +48,9 @@ _FAILED_RUNS = frozenset({RunStatus.FAILED, RunStatus.TIMEOUT})
 _RETRY = Retry(max=36, interval="1s", factor=2, max_interval="1h", jitter=0.1)
 """A receiver that is away for a day is still told: twelve tries in the first hour, then one each hour."""
 
+_SIGN_RETRY = Retry(max=5, interval="1s", factor=2, max_interval="30s", jitter=0.1)
+"""A sign of life that comes hours late is none: the next success sends another."""
+
 
 @value
 class Notice:
@@ -56,11 +60,12 @@ class Notice:
     occurrence: Occurrence
 
 
-def notices_of(occurrence_id: str, ends: Iterable[Occurrence]) -> tuple[Notice, ...]:
+def notices_of(occurrence_id: str, ends: Iterable[Occurrence], *, tells_success: bool = False) -> tuple[Notice, ...]:
     """Return the notices that follow from the end of this occurrence, by the ends of its job around it.
 
     The end after it is judged too. It may have been reported before this one was committed, and then looked as if it
-    followed another end.
+    followed another end. With `tells_success` its own success is told, unless it was of a past instant: that the job
+    did last month's work again is no sign that it runs today.
     """
     known = {each.id: each for each in ends if each.status in NEWS and each.ended_at is not None}
     if occurrence_id not in known:
@@ -70,7 +75,9 @@ def notices_of(occurrence_id: str, ends: Iterable[Occurrence]) -> tuple[Notice, 
     row = sorted(peers, key=lambda each: (each.ended_at, each.id))
     place = row.index(own)
     judged = (_judged(row[at - 1] if at else None, row[at]) for at in range(place, min(place + 2, len(row))))
-    return tuple(notice for notice in judged if notice is not None)
+    notices = tuple(notice for notice in judged if notice is not None)
+    is_success = tells_success and own.status is OccurrenceStatus.COMPLETED and past_cause(own) is None
+    return (*notices, Notice(NoticeKind.ON_SUCCESS, own)) if is_success else notices
 
 
 def past_cause(end: Occurrence) -> Cause | None:
@@ -125,7 +132,7 @@ def notice_job(job: Job, kind: NoticeKind, queue: str | None = None) -> Job | No
         "on_orphan": "resume",
         "overlap": "allow",
         "queue": job.settings.queue if queue is None else queue,
-        "retry": _RETRY,
+        "retry": _SIGN_RETRY if kind is NoticeKind.ON_SUCCESS else _RETRY,
         "task_timeout": "2m",
     }
     return define_job(name, NoticeSchedule(kind), policies=policies, tasks=tasks, owner=OWNER, code=job.code)
@@ -150,7 +157,7 @@ def event_of(job: Job, notice: Notice, runs: Iterable[TaskRun] = ()) -> Payload:
     """
     end = notice.occurrence
     assert end.ended_at is not None, "a notice is about an end"
-    word = "failed" if notice.kind is NoticeKind.ON_FAILURE else "recovered"
+    word = TYPES[notice.kind].split(".")[-2]
     return payload(
         {
             "specversion": "1.0",

@@ -251,6 +251,10 @@ class Settings:
     on_recovery: Annotated[
         Notify | None, Policy(NOTIFY, SHARED, "Who is told once when the job runs well again after failures.")
     ] = None
+    on_success: Annotated[
+        Notify | None,
+        Policy(NOTIFY, SHARED, "Who is told of every success, such as a check that waits for signs of life."),
+    ] = None
     on_breach: Annotated[
         Notify | None,
         Policy(

@@ -106,8 +106,9 @@ class Job:
 
     @property
     def notifies(self) -> bool:
-        """Whether its failures or recoveries are told to a receiver."""
-        return self.settings.on_failure is not None or self.settings.on_recovery is not None
+        """Whether its failures, recoveries or successes are told to a receiver."""
+        settings = self.settings
+        return any(notify is not None for notify in (settings.on_failure, settings.on_recovery, settings.on_success))
 
     @property
     def owes_reports(self) -> bool:

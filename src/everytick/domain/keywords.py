@@ -142,6 +142,9 @@ class JobPolicies(TaskPolicies, total=False):
     on_recovery: Notify | Mapping[str, Any] | Iterable[Notify | Mapping[str, Any]] | Unset | None
     """Who is told once when the job runs well again after failures."""
 
+    on_success: Notify | Mapping[str, Any] | Iterable[Notify | Mapping[str, Any]] | Unset | None
+    """Who is told of every success, such as a check that waits for signs of life."""
+
     on_breach: Notify | Mapping[str, Any] | Iterable[Notify | Mapping[str, Any]] | Unset | None
     """Who is told once when the job breaks a promise; unless it is set, those of on_failure."""
 

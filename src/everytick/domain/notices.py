@@ -1,6 +1,6 @@
 """Notices: who is told when a job begins to fail or breaks a promise, and when it runs well again.
 
-`on_failure`, `on_recovery` and `on_breach` name one receiver or several. What a receiver means is read in
+`on_failure`, `on_recovery`, `on_breach` and `on_success` name one receiver or several. What a receiver means is read in
 `runners/receivers.py`; here it is the table that was written, kept as text.
 """
 
@@ -27,6 +27,7 @@ class NoticeKind(StrEnum):
     ON_FAILURE = "on_failure"
     ON_RECOVERY = "on_recovery"
     ON_BREACH = "on_breach"
+    ON_SUCCESS = "on_success"
 
 
 @value(frozen=True)

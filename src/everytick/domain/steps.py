@@ -78,7 +78,7 @@ class Rules:
     Tasks stand in their order number; `walk` names their places so that each comes behind
     all that it comes `after`. `not_started` are the runs of an occurrence that has not begun.
     Each end owes a report if it `reports`: to a hook of the application if it `has_hook`, to
-    those who get notices if it `notifies`.
+    those who get notices if it `notifies`, and of every success if it `tells_success`.
     """
 
     mode: Mode
@@ -91,6 +91,7 @@ class Rules:
     reports: bool
     has_hook: bool
     notifies: bool
+    tells_success: bool
     places: Mapping[str, int] = field(repr=False, compare=False)
     not_started: "tuple[RunState, ...]" = field(repr=False, compare=False)
 
@@ -112,6 +113,7 @@ def rules_of(job: Job, overrides: Overrides = _NOTHING) -> Rules:
         reports=job.owes_reports,
         has_hook=job.reports,
         notifies=job.notifies,
+        tells_success=job.settings.on_success is not None,
         places=places,
         not_started=_none_begun(len(ruled)),
     )

@@ -10,14 +10,19 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from everytick.deciding.notices import notice_job_name
 from everytick.deciding.retiring import Definer, defined_by, retirable
+from everytick.domain.changes import Remove
 from everytick.domain.definers import hash_of
+from everytick.domain.ids import job_id
+from everytick.domain.notices import OWNER, NoticeKind
 from everytick.stores.base import REMEMBERED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from everytick.domain.definers import Undefined
+    from everytick.domain.snapshots import JobSnapshot
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import NodeRecord
 
@@ -79,6 +84,7 @@ async def _retire(store: AnyStore, undefined: Undefined, nodes: Sequence[Definer
         part = chosen[first : first + _AT_ONCE]
         gone = await store.retire({each.job_id: each.since for each in part}, after=REMEMBERED, by=by)
         removed |= {each.name for each in part if each.job_id in gone}
+    await _remove_senders(store, removed, by)
     for name in sorted(removed):
         _log.info(
             "job '%s' is removed, since no living node defines it; what waits of it is canceled in %d minutes, "
@@ -87,6 +93,25 @@ async def _retire(store: AnyStore, undefined: Undefined, nodes: Sequence[Definer
             REMEMBERED.total_seconds() / 60,
         )
     return frozenset(removed)
+
+
+async def _remove_senders(store: AnyStore, subjects: Collection[str], by: str) -> None:
+    """Remove the jobs that have sent notices of these removed jobs. One that still has a notice to send stays."""
+    wanted = {notice_job_name(name, kind) for name in subjects for kind in NoticeKind}
+    records = (await store.get([job_id(name) for name in sorted(wanted)])).values() if wanted else ()
+    found = {
+        record.job.id: record.job.name
+        for record in records
+        if record.job.owner == OWNER and record.job.name in wanted and record.removed_at is None
+    }
+    seen = await store.look(list(found)) if found else {}
+    idle = [name for id_, name in found.items() if id_ in seen and _is_idle(seen[id_])]
+    if idle:
+        await store.apply([Remove(name) for name in sorted(idle)], by)
+
+
+def _is_idle(snapshot: JobSnapshot) -> bool:
+    return not snapshot.busy_count and not snapshot.waiting_count and not snapshot.requests
 
 
 def _without(undefined: Undefined, past: Collection[str], others: Sequence[Definer]) -> Undefined:

@@ -47,7 +47,8 @@ class Notifier:
         """Ask for the notices that follow from this end. Asking again for the same ones changes nothing."""
         if ended.status not in NEWS:
             return
-        for notice in notices_of(ended.id, await self._around(ended)):
+        tells_success = ended.header.rules.tells_success
+        for notice in notices_of(ended.id, await self._around(ended), tells_success=tells_success):
             await self._ask(ended.job_id, notice)
 
     async def _around(self, ended: OccurrenceEnd) -> list[Occurrence]:

@@ -1,6 +1,7 @@
 """The reporter: calls the hooks of a job around its occurrences, and delivers every report at least once.
 
-A report goes to the job's `on_complete` hook, and to the notifier if the job has `on_failure` or `on_recovery`.
+A report goes to the job's `on_complete` hook, and to the notifier if the job has `on_failure`, `on_recovery` or
+`on_success`.
 """
 
 import asyncio

@@ -32,6 +32,7 @@ _FACTS = ("job", "status", "scheduled_for", "started_at", "ended_at", "occurrenc
 _SUBJECTS = {
     "failed": "failed",
     "recovered": "runs well again",
+    "succeeded": "has run well",
     "broken": "has broken its promise {promise}",
     "kept": "keeps its promise {promise} again",
 }

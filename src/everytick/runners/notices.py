@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _SECRET = "whsec_"
 _FAILED = ("io.everytick.occurrence.failed.", _BROKEN := "io.everytick.promise.broken.")
 _KEPT = "io.everytick.promise.kept."
+_SUCCEEDED = "io.everytick.occurrence.succeeded."
 NO_EVENT = "this run has no event to tell of: notices are asked for by the end of a job, not by hand"
 _SENDS_BODY = ("POST", "PUT", "PATCH")
 _GONE = 410
@@ -54,10 +55,12 @@ def is_failure(event: Mapping[str, Any]) -> bool:
 
 
 def word_of(event: Mapping[str, Any]) -> str:
-    """Return what the event tells of: `failed`, `recovered`, `broken` or `kept`."""
+    """Return what the event tells of: `failed`, `recovered`, `succeeded`, `broken` or `kept`."""
     type_ = str(event.get("type", ""))
     if type_.startswith((_BROKEN, _KEPT)):
         return "broken" if type_.startswith(_BROKEN) else "kept"
+    if type_.startswith(_SUCCEEDED):
+        return "succeeded"
     return "failed" if is_failure(event) else "recovered"
 
 
@@ -72,7 +75,8 @@ class NoticeCommand(CommandBody):
     """Starts a program that reads the event from its standard input.
 
     EVERYTICK_JOB, _OCCURRENCE_ID and _SCHEDULED_FOR are those of the occurrence that the event is about;
-    EVERYTICK_EVENT is `failed`, `recovered`, `broken` or `kept`; EVERYTICK_STATUS and EVERYTICK_ERROR say how it ended.
+    EVERYTICK_EVENT is `failed`, `recovered`, `succeeded`, `broken` or `kept`; EVERYTICK_STATUS and EVERYTICK_ERROR
+    say how it ended.
     """
 
     __slots__ = ()
@@ -144,7 +148,7 @@ class Webhook:
 
 
 class Ping:
-    """Tells a check of Healthchecks: `<url>/fail` with the error at a failure, the address itself at a recovery."""
+    """Tells a check of Healthchecks: `<url>/fail` with the error at a failure, the address itself at a success."""
 
     __slots__ = ("_rules", "_target", "wants_previous")
 

@@ -11,6 +11,7 @@ _WORDS = {
     NoticeKind.ON_FAILURE: "when the job begins to fail",
     NoticeKind.ON_RECOVERY: "when the job runs well again",
     NoticeKind.ON_BREACH: "when the job breaks a promise",
+    NoticeKind.ON_SUCCESS: "when the job has run well",
 }
 
 

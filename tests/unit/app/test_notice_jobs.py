@@ -5,6 +5,7 @@ import pytest
 
 from everytick import Everytick, NotFound, every, ping, webhook
 from everytick.domain.changes import Put
+from everytick.domain.facts import Trigger
 from everytick.domain.notices import OWNER
 from everytick.stores.addresses import AnyStore
 from everytick.testing import drain
@@ -62,6 +63,19 @@ async def test_a_sync_leaves_them_alone(told: Everytick) -> None:
     assert [each.kind for each in await told.sync()] == ["unchanged"]
 
     assert await _senders(told) == ["nightly.on_failure", "nightly.on_recovery"]
+
+
+async def test_they_are_removed_with_a_job_that_the_code_no_longer_names(
+    told: Everytick, store: AnyStore, clock: ManualClock
+) -> None:
+    """A18: unless a notice is still to be sent, which is not lost."""
+    job = next(each.job for each in await told.jobs() if each.job.name == "nightly.on_recovery")
+    await store.request(job.id, Trigger("late"))
+    clock.move(minutes=2)
+
+    await Everytick(store, name="shop").sync()
+
+    assert await _senders(told) == ["nightly.on_recovery"]
 
 
 async def test_they_are_removed_and_purged_with_their_job(told: Everytick) -> None:

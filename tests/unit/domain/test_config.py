@@ -58,6 +58,7 @@ WRITTEN: dict[str, list[Any]] = {
     "on_store_outage": ["wait", "fire_local"],
     "retention": [{"success": None, "keep_last": 0}, {"failure": "1d"}],
     "on_failure": [None, {"webhook": {"url": "https://example.org/hook", "secret_env": "OPS_SECRET"}}],
+    "on_success": [None, {"ping": "https://example.org/check"}],
     "on_breach": [None, {"ping": "https://example.org/check"}],
     "success_within": [None, "26h"],
     "start_by": [None, "5m"],

@@ -63,6 +63,29 @@ async def _sent(world: World, job: Job, kind: NoticeKind) -> list[Occurrence]:
     return await world.history(sender)
 
 
+def test_every_success_of_a_run_of_its_own_time_is_told_to_on_success(live: Live) -> None:
+    """A18: a check that waits for signs of life hears of each; a run of a past instant is no sign of today."""
+
+    async def story(world: World) -> None:
+        job = await _failing(world, [True, False, True, True, True], on_failure=None, on_success=HOOK)
+        receivers = Receivers(world, job)
+        node = world.node()
+        await node.start()
+        for key in "abcd":
+            await _run(world, job, key)
+        past = (await world.history(job))[0].scheduled_for - timedelta(days=1)
+        await world.ended(await world.trigger(job, "past", scheduled_for=past))
+        await pause("1s")
+        assert receivers.told.count("succeeded") == 3
+        assert receivers.told.count("recovered") == 1
+        [first, *_] = [event for event in receivers.events if event["type"].endswith("succeeded.v1")]
+        assert first["id"] == f"{first['data']['occurrence_id']}.succeeded"
+        assert (first["data"]["job"], first["data"]["status"]) == ("nightly", "completed")
+        await node.stop()
+
+    live(story)
+
+
 def test_one_notice_per_outage_and_one_at_recovery(live: Live) -> None:
     """A18: failed, failed, well, well, failed: told of the first, the third and the fifth."""
 
