@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from everytick import schedule
 from everytick.deciding.plan import plan
+from everytick.domain.config import Level, overrides
 from everytick.domain.decisions import Plan
+from everytick.domain.facts import Adjusts, Amend, Move, Skip, Undo, adjusted
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import Overlap, Recovery
@@ -241,17 +243,40 @@ def request(cause: Cause, number: int, overlap: Overlap | None, reach: int, agai
     return fact
 
 
-def adjust(kind: AdjustmentKind, nth: int, by_minutes: int) -> Fact:
-    """One of the next instants is skipped, moved or amended."""
+def adjust(kind: AdjustmentKind | None, nth: int, by_minutes: int) -> Fact:
+    """One of the next instants is skipped, moved or amended, or what was said of it is undone.
+
+    It may be one that was moved, also after its old place was decided.
+    """
 
     def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
         coming = seen.editions[-1].job.bound(None).instants(max(now, seen.watermark), now + 3000 * MINUTE, nth + 1)
-        if not coming or any(each.at == coming[-1] for each in seen.adjustments):
+        moved = [each.at for each in seen.adjustments if each.to is not None and each.vacates and not each.done]
+        instants = [*coming[-1:], *moved]
+        if not instants:
             return seen
-        to = max(coming[-1] + by_minutes * MINUTE, now + TICK) if kind is AdjustmentKind.MOVE else None
-        return replace(seen, adjustments=(*seen.adjustments, Adjustment(coming[-1], kind, to)))
+        instant = instants[nth % len(instants)]
+        known = {each.at: each for each in seen.adjustments}
+        made = adjusted(known.get(instant), _said(kind, instant, by_minutes, now), now, seen.watermark)
+        return seen if made is None else replace(seen, adjustments=tuple({**known, instant: made}.values()))
 
     return fact
+
+
+def _said(kind: AdjustmentKind | None, instant: datetime, by_minutes: int, now: datetime) -> Adjusts:
+    match kind:
+        case AdjustmentKind.SKIP:
+            return Skip(instant)
+        case AdjustmentKind.MOVE:
+            return Move(instant, max(instant + by_minutes * MINUTE, now + TICK))
+        case AdjustmentKind.AMEND:
+            return Amend(instant, overrides(Level.OCCURRENCE, {"priority": by_minutes}))
+    return Undo(instant)
+
+
+def undo_reschedule(seen: JobSnapshot, now: datetime) -> JobSnapshot:
+    """The next run is no longer set by hand."""
+    return replace(seen, reschedule=None)
 
 
 def reschedule(minutes: int) -> Fact:
@@ -307,6 +332,7 @@ def policies() -> st.SearchStrategy[dict[str, Any]]:
             "grace": st.sampled_from(["1s", "60s", "20m", "3h"]),
             "skip_if_successful": st.booleans(),
             "jitter": st.sampled_from([None, "30s"]),
+            "horizon": st.sampled_from([None, None, 1, 7, "3h"]),
             "enabled": st.sampled_from([True, True, True, False]),
             "start": st.sampled_from([None, None, BEGIN + 90 * MINUTE]),
             "end": st.sampled_from([None, None, BEGIN + 900 * MINUTE]),
@@ -329,7 +355,8 @@ def facts() -> st.SearchStrategy[Fact]:
         st.builds(resume, st.none() | st.sampled_from(Missed)),
         st.builds(edit, st.sampled_from(RULES), policies(), st.sampled_from([0, 0, 30])),
         st.builds(request, causes, small, overlaps, st.integers(0, 900), st.booleans()),
-        st.builds(adjust, st.sampled_from(AdjustmentKind), small, st.integers(-90, 200)),
+        st.builds(adjust, st.none() | st.sampled_from(AdjustmentKind), small, st.integers(-90, 200)),
+        st.just(undo_reschedule),
         st.builds(reschedule, st.integers(1, 200)),
         st.builds(retire, st.integers(0, 20)),
     )

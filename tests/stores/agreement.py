@@ -59,7 +59,7 @@ SILENCE = timedelta(seconds=20)
 KEEP_LITTLE = {"success": "1h", "failure": "2h", "keep_last": 1}
 FOR_EVER = {"max": None, "interval": "2s", "superseded_by_next": True}
 VARIANTS: tuple[dict[str, Any], ...] = (
-    {"when": "*/5 * * * *", "execution_timeout": "90s"},
+    {"when": "*/5 * * * *", "execution_timeout": "90s", "horizon": 5},
     {"when": "every 7m", "overlap": "queue", "recovery": "execute_all", "retention": KEEP_LITTLE},
     {
         "when": "*/3 * * * *",
@@ -69,10 +69,10 @@ VARIANTS: tuple[dict[str, Any], ...] = (
         "execution_timeout": "20m",
         "tasks": ("one", "two"),
     },
-    {"when": "every 4m", "overlap": "queue_latest", "on_orphan": "resume", "tasks": ("one", "two")},
+    {"when": "every 4m", "horizon": "25m", "overlap": "queue_latest", "on_orphan": "resume", "tasks": ("one", "two")},
     {"when": "*/6 * * * *", "overlap": "cancel_running", "on_orphan": "restart", "mode": "parallel", "tasks": ("x",)},
     {"when": "every 5m", "retry": {"max": 2, "interval": "1m"}, "recovery": "compressed", "on_create": "immediately"},
-    {"when": "after: 3m", "on_create": "immediately", "retry": FOR_EVER},
+    {"when": "after: 3m", "horizon": 2, "on_create": "immediately", "retry": FOR_EVER},
     {"when": "*/5 * * * *", "enabled": False},
     {"when": "every 10m", "recovery": {"strategy": "bounded_window", "max_occurrences": 2}, "jitter": "2m"},
     {"when": "*/4 * * * *", "code": "shop"},
@@ -459,6 +459,10 @@ class Pair:
         """Ask for the requests that were asked for at a time."""
         await self.both("later", [await self.job_id(), "job_none"], self.random.choice([1, 100]))
 
+    async def do_coming(self) -> None:
+        """Ask for the runs to come that are written down."""
+        await self.both("coming", [await self.job_id(), "job_none"])
+
     async def do_report(self) -> None:
         owed = await self.both("reports", await self.scope(0.8), 50)
         await self.both("reported", [each.id for each in owed if self.random.random() < 0.7])
@@ -487,6 +491,7 @@ class Pair:
         await self.both("get", [record.job.id for record in records])
         await self.both("look", [record.job.id for record in records])
         await self.both("later", [record.job.id for record in records], 1000)
+        await self.both("coming", [record.job.id for record in records])
         await self.both("ahead", NodeScope("node-1", NEEDS))
         await self.both("undefined")
         found = (await self.both("history", HistoryFilter())).occurrences

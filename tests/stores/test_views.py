@@ -12,6 +12,7 @@ import pytest
 from everytick.deciding.plan import plan
 from everytick.domain.decisions import Why
 from everytick.domain.facts import Move, Pause, Reschedule, Resume, Skip, StartBackfill, Trigger
+from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Missed
 from everytick.domain.upcoming import next_run
@@ -21,7 +22,17 @@ from tests.servers.launch import Server
 from tests.stores.acting import FAILED, job, plan_once, put, remove, run_one
 from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite, read
 
-VIEWS = ("jobs", "occurrences", "task_runs", "attempts", "skipped_spans", "effective_config", "nodes")
+VIEWS = (
+    "jobs",
+    "occurrences",
+    "task_runs",
+    "attempts",
+    "skipped_spans",
+    "coming_runs",
+    "adjustments",
+    "effective_config",
+    "nodes",
+)
 HOUR = timedelta(hours=1)
 
 
@@ -319,3 +330,28 @@ async def test_nothing_is_left_behind_that_belongs_to_nothing(tmp_path: Path) ->
             assert await person.ask("pragma foreign_key_check") == []
         assert await person.one("select count(*) from task_run") == 0
         assert await person.ask("pragma foreign_key_check") == []
+
+
+async def test_sql_shows_what_is_to_come_and_what_people_said_of_it(beside: tuple[SqlStore, Person]) -> None:
+    """B20, W2: runs of a horizon, an added one and an adjustment; who, when and why are there."""
+    store, person = beside
+    id_ = (await put(store, hourly(horizon=2))).job_id
+    first = next_run((await store.look([id_]))[id_], await store.now())
+    assert first is not None
+    added = first + timedelta(minutes=7)
+    await store.request(id_, Move(first, first + timedelta(minutes=5), "backup", "ada"))
+    receipt = await store.request(id_, Trigger(f"added:{added.isoformat()}", by="bob", reason="more", at=added))
+    await plan_once(store)
+
+    rows = await person.ask("select id, job, cause, mark, detail from coming_runs order by scheduled_for")
+    assert [[*row.values()] for row in rows] == [
+        [occurrence_id(id_, first), "report", "schedule", "moved", "by ada (backup)"],
+        [receipt.id, "report", "trigger", "added", "by bob (more)"],
+        [occurrence_id(id_, first + HOUR), "report", "schedule", None, ""],
+    ]
+    assert await person.time("select min(scheduled_for) from coming_runs") == first + timedelta(minutes=5)
+    [said] = await person.ask("select job, kind, adjusted_by, reason from adjustments")
+    assert [*said.values()] == ["report", "move", "ada", "backup"]
+    told = await person.time("select told_at from adjustments")
+    assert told is not None
+    assert told <= await store.now()

@@ -27,7 +27,7 @@ from everytick.domain.payload import Payload
 from everytick.domain.schedule import waits_for_end
 from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Request, Rescheduled
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.upcoming import TICK, in_force, next_instant, next_run
+from everytick.domain.upcoming import TICK, ComingRun, coming, in_force, next_instant, next_run
 
 EDITIONS_KEPT = 8
 """Versions of a definition that may wait for the end of a pause. With more, a part of the pause is decided early."""
@@ -99,6 +99,7 @@ def _narrowed(snapshot: JobSnapshot, now: datetime, line: Line) -> Plan:
         cancels_before=line.cancels_before,
         cancels_because=line.cancels_because,
         next_run=next_run(snapshot, now),
+        coming=_coming(snapshot, now),
     )
 
 
@@ -123,6 +124,7 @@ def _disabled(snapshot: JobSnapshot, job: Job, now: datetime) -> Plan:
         cancels_before=line.cancels_before,
         cancels_because=line.cancels_because,
         next_run=next_run(snapshot, now),
+        coming=_coming(snapshot, now),
     )
 
 
@@ -178,7 +180,14 @@ def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: i
         endings=tuple(Ending(each.id, OccurrenceStatus.CANCELED, Why.REMOVED) for each in ended),
         answers=tuple(RequestAnswer(each.key, each.cause) for each in asked),
         awaits_ends=awaits_ends,
+        coming=_coming(snapshot, now),
     )
+
+
+def _coming(snapshot: JobSnapshot, now: datetime, *, idle: bool | None = None) -> tuple[ComingRun, ...] | None:
+    """Return the runs to come that the newest definition wants to be shown."""
+    horizon = snapshot.editions[-1].job.settings.horizon
+    return None if horizon is None else coming(snapshot, now, horizon, idle=idle)
 
 
 class _Decided:
@@ -286,6 +295,7 @@ class _Decided:
             spans = sorted([*spans, *skips_of(self.refused)], key=lambda each: each.through)
         watermark = self._watermark(end, spans)
         awaits_ends = self._awaits_ends()
+        idle = not line.busy_count and not line.waiting_count
         # An occurrence that ended before it was marked as awaited did not wake the job. Plan once more.
         again = awaits_ends and snapshot.busy_count and not snapshot.awaited
         return Plan(
@@ -304,9 +314,10 @@ class _Decided:
             snapshot.reschedule is not None and self._is_done(snapshot.reschedule, watermark),
             line.cancels_before,
             awaits_ends,
-            next_run(snapshot, self.now, idle=not line.busy_count and not line.waiting_count),
+            next_run(snapshot, self.now, idle=idle),
             snapshot.narrowed_at is not None and not self.paused,
             line.cancels_because,
+            coming=_coming(snapshot, self.now, idle=idle),
         )
 
     def _awaits_ends(self) -> bool:

@@ -54,7 +54,7 @@ def plain_tick(snapshot: JobSnapshot, now: datetime) -> Plan | None:
 
 
 def _is_plain(snapshot: JobSnapshot) -> bool:
-    """Whether none waits in line, and there is no request, pause, adjustment or edit."""
+    """Whether none waits in line, and there is no request, pause, adjustment, edit or horizon."""
     if (
         snapshot.waiting_count
         or snapshot.requests
@@ -76,6 +76,7 @@ def _is_plain(snapshot: JobSnapshot) -> bool:
         and not settings.skip_if_successful
         and settings.jitter is None
         and not settings.depends_on
+        and settings.horizon is None
         and settings.stop_schedule is None
         and settings.restart_schedule is None
         and not waits_for_end(job.schedule)

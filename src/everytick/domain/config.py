@@ -20,6 +20,7 @@ from everytick.domain.notices import NOTIFY, Notify
 from everytick.domain.payload import Payload
 from everytick.domain.policies import (
     DESCRIPTION,
+    HORIZON,
     LATE_OVERLAP,
     ON_CREATE,
     PROTECTED,
@@ -280,6 +281,14 @@ class Settings:
             "What a change of the job or a backfill needs: nothing more, a confirmation (true), or a second person.",
         ),
     ] = Protected.NO
+    horizon: Annotated[
+        int | timedelta | None,
+        Policy(
+            HORIZON,
+            SHARED,
+            "How many runs to come SQL shows, or those of how long after the next one, at most 1,000; none shows none.",
+        ),
+    ] = None
     runner: Annotated[
         str | None, Policy(or_none(NAME), TASKS, "What carries out the task; none means what suits its function.")
     ] = None

@@ -8,6 +8,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
 from everytick.domain.snapshots import Adjustment, JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import ComingRun
 from everytick.domain.values import value
 
 
@@ -118,6 +119,8 @@ class Plan:
     `narrowed` says that all is ended that an edit of `recovery` left without a reason.
 
     `tells` wakes each job that depends on this one and has an occurrence in line.
+
+    `coming` are the runs to come that the job's horizon shows. It is None for a job without one.
     """
 
     job_id: str
@@ -139,6 +142,7 @@ class Plan:
     narrowed: bool = False
     cancels_because: str = ""
     tells: bool = False
+    coming: tuple[ComingRun, ...] | None = None
 
 
 PUT_OFF_FOR = timedelta(minutes=1)

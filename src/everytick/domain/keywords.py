@@ -160,6 +160,9 @@ class JobPolicies(TaskPolicies, total=False):
     protected: ProtectedWord | bool | Unset
     """What a change of the job or a backfill needs: nothing more, a confirmation (true), or a second person."""
 
+    horizon: int | Duration | Unset | None
+    """How many runs to come SQL shows, or those of how long after the next one, at most 1,000; none shows none."""
+
 
 class OccurrencePolicies(TypedDict, total=False):
     """What one single occurrence may have of its own."""

@@ -97,6 +97,10 @@ class Protected(StrEnum):
     TWO_PEOPLE = "two_people"
 
 
+MOST_COMING = 1000
+"""How many runs to come of one job are written down at most."""
+
+
 class UpdatePolicy(StrEnum):
     """When a changed schedule replaces the old one. `graceful` and `windowed` are refused until they are obeyed."""
 
@@ -221,6 +225,15 @@ def update_policy(given: object) -> UpdatePolicy:
     return choice("update_policy", UpdatePolicy, given)
 
 
+def horizon(given: object) -> int | timedelta | None:
+    """Read how many runs to come are written down, or `"30d"` for those within so long after the next one."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int):
+        return length("horizon", given, INSTANT, "horizon=None, to write none")
+    return whole("horizon", given, 1, MOST_COMING, 'horizon="30d", for those of a time', "horizon=None, to write none")
+
+
 @value(frozen=True)
 class Retention:
     """How long ended occurrences are kept; None means for ever.
@@ -320,5 +333,12 @@ ON_CREATE = PolicyReader(
     "FirstSightWord | OnCreate | Mapping[str, Any]",
     python='backfill_from("2026-01-31T00:00:00Z")',
     choices=FirstSight,
+)
+HORIZON = PolicyReader(
+    own(horizon),
+    {"anyOf": [count(1, most=MOST_COMING).schema, DURATION, {"type": "null"}]},
+    "int | Duration",
+    python="timedelta(days=30)",
+    is_optional=True,
 )
 RETENTION = PolicyReader(own(retention), table((), **_RETENTION_KEYS), "Retention | Mapping[str, Any]", base={})

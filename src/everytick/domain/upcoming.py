@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from everytick.domain.config import Overrides
 from everytick.domain.job import Job
+from everytick.domain.policies import MOST_COMING
 from everytick.domain.schedule import Schedule, waits_for_end
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, JobSnapshot, PausedSpan, Rescheduled
 from everytick.domain.values import value
@@ -114,14 +115,29 @@ def _marked(at: datetime, instant: datetime, told: Adjustment | None, moved: Res
     return ComingRun(at, instant)
 
 
+def coming(
+    snapshot: JobSnapshot, now: datetime, horizon: int | timedelta, *, idle: bool | None = None
+) -> tuple[ComingRun, ...]:
+    """Return the runs to come that the job's horizon shows: so many, or those of a time after the next one.
+
+    Counted from the next run, what lies within the time from now is shown at every moment until then.
+    """
+    told = {each.at: each for each in snapshot.adjustments if not each.is_undone}
+    most, within = (MOST_COMING, horizon) if isinstance(horizon, timedelta) else (horizon, None)
+    runs = _runs(snapshot, now, most, within=within, idle=idle)
+    return tuple(_marked(at, instant, told.get(instant), snapshot.reschedule) for at, instant in runs)
+
+
 def skipped_by_hand(snapshot: JobSnapshot, now: datetime) -> list[ComingRun]:
     """Return the instants after now that a person has skipped, in order."""
     told = (each for each in snapshot.adjustments if each.kind is AdjustmentKind.SKIP and each.at > now)
     return [ComingRun(each.at, each.at, Mark.SKIPPED, each.by_whom) for each in sorted(told, key=lambda each: each.at)]
 
 
-def _runs(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None = None) -> list[tuple[datetime, datetime]]:
-    """Return the next runs: when each runs, and the instant that names it."""
+def _runs(
+    snapshot: JobSnapshot, now: datetime, n: int, *, within: timedelta | None = None, idle: bool | None = None
+) -> list[tuple[datetime, datetime]]:
+    """Return the next runs, or those `within` a time after the first: when each runs, and the instant that names it."""
     if snapshot.retire_at is not None:
         return []
     found = {each for each in _set_by_hand(snapshot, now) if _may_run(snapshot, each[0])}
@@ -130,6 +146,7 @@ def _runs(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None = N
     away = {each.at for each in snapshot.adjustments if each.vacates}
     # What was decided while a clock was ahead does not run again.
     at, named = max(now, snapshot.watermark), 0
+    first: datetime | None = None
     for _ in range(_LOOKS):
         if named >= n or (instant := next_instant(snapshot, at, idle=idle)) is None:
             break
@@ -138,11 +155,16 @@ def _runs(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None = N
             if instant not in away:
                 found.add((instant, instant))
                 named += 1
+                if within is not None:
+                    first = first or min(found)[0]
+                    if instant - first > within:
+                        break
         elif held == _NEVER:
             break
         else:
             at = held
-    return sorted(found)[:n]
+    runs = sorted(found)[:n]
+    return runs if within is None else [each for each in runs if each[0] - runs[0][0] <= within]
 
 
 def _may_run(snapshot: JobSnapshot, target: datetime) -> bool:

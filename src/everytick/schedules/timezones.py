@@ -287,9 +287,14 @@ class ZoneData(NamedTuple):
 
 def zone_data() -> ZoneData:
     """Return the edition of the zone tables in use; nodes with different editions may disagree."""
+    return _zone_data_in(tuple(zoneinfo.TZPATH))
+
+
+@lru_cache(maxsize=8)
+def _zone_data_in(folders: tuple[str, ...]) -> ZoneData:
     from pathlib import Path
 
-    for folder in map(Path, zoneinfo.TZPATH):
+    for folder in map(Path, folders):
         if (folder / "UTC").exists():
             return ZoneData(_system_version(folder), "system")
     from importlib.metadata import version

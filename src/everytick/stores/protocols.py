@@ -31,6 +31,7 @@ from everytick.stores.base import (
     Batch,
     Claim,
     ClaimKey,
+    Coming,
     Commit,
     CommitAnswer,
     Committed,
@@ -255,6 +256,13 @@ class JobStore(Protocol):
 
     async def later(self, job_ids: Collection[str], limit: int) -> Sequence[tuple[str, Request]]:
         """Return up to `limit` open requests of these jobs that were asked for at a time, soonest first."""
+        ...
+
+    async def coming(self, job_ids: Collection[str]) -> dict[str, Coming]:
+        """Return the runs to come that the last plans of these jobs have written down, by id.
+
+        A job is there if its definition has a horizon and something is to come. No plan looks at them.
+        """
         ...
 
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:

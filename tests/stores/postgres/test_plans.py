@@ -37,6 +37,8 @@ insert into pause (job_key, since_at, until_at, missed, reason, paused_by)
 select job_key, '2026-01-01', '2026-02-01', 'skip', '', '' from job;
 insert into adjustment (job_key, instant_at, kind, reason, adjusted_by, is_done)
 select job_key, '2026-01-01', 'skip', '', '', false from job;
+insert into coming (job_key, instant_at, run_at, id, detail, zone_data)
+select job_key, '2026-01-01', '2026-01-01', '00000000-0000-0000-0000-000000000001', '', '' from job;
 insert into request (job_key, key, cause, requested_at, reason, requested_by, again, id)
 select job_key, 'k', 1, '2026-01-01', '', '', false, ('00000000-0000-0000-0000-' || lpad(job_key::text, 12, '0'))::uuid
   from job;

@@ -60,6 +60,7 @@ INDEXES = {
     "PRIMARY KEY": """
         runs_of
         attempts_of definition forget_attempts forget_reports forget_runs key_use leave past_versions purge_keys
+        coming_of coming_of_keys forget_coming purge_coming
         owed_reports purge_versions reported version_at
         drop_promises forget_breaches hold_promises purge_breaches purge_promises recheck_promises settle_promise
         tell_breach withdraw_breaches""",
@@ -96,7 +97,7 @@ INDEXES = {
     "": """
         add_job add_name_set add_needs add_pause add_span add_state add_version adjust all_needs beat
         count_moved_request count_needs create_occurrence forget_name_sets hear keep_request know_needs name_sets
-        breach_records bring_promises_back promise_records write_breach
+        keep_coming breach_records bring_promises_back promise_records write_breach
         record_attempt record_occurrence record_run told_ahead unreadable_jobs use_key wake_jobs_ahead was_ahead
         write_attempt write_run""",
 }

@@ -24,6 +24,7 @@ from everytick.errors import InvalidDuration, InvalidInstant, InvalidName, Inval
 from everytick.schedules.codec import schedule
 
 WRITTEN: dict[str, list[Any]] = {
+    "horizon": [None, 1, 1000, "30d"],
     "timezone": ["Europe/Berlin", "UTC"],
     "overlap": ["skip", "queue", "allow"],
     "max_concurrent": [None, 1, 7],

@@ -23,7 +23,7 @@ from everytick.errors import (
     NotFound,
     TransactionsUnsupported,
 )
-from everytick.stores.base import REMEMBERED, JobRecord, Receipt, Stored
+from everytick.stores.base import NOTHING_COMING, REMEMBERED, JobRecord, Receipt, Stored
 from everytick.stores.depending import refuse_circles, refuse_never_meeting, unknown_dependency
 from everytick.stores.memory.base import UNSTARTED
 from everytick.stores.memory.planning import Planning
@@ -415,6 +415,8 @@ class Jobs(Planning):
         if made.settings.depends_on and row.job.settings.depends_on != made.settings.depends_on:
             self._put_back_in_line(row, now)
         row.is_needed = bool(self._tables.dependents[row.id])
+        if made.settings.horizon is None:
+            row.coming = NOTHING_COMING
         row.editions.append(Edition(made, now))
         row.versions[version] = made, rules_of(made)
         row.removed_at = row.retire_at = row.undefined_since = None

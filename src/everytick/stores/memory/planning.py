@@ -28,7 +28,18 @@ from everytick.domain.snapshots import (
 from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
 from everytick.domain.steps import bounded
 from everytick.domain.texts import PLAN_REFUSED
-from everytick.stores.base import Batch, Commit, CommitAnswer, CommitFailed, Committed, NodeScope, Offer
+from everytick.schedules.timezones import zone_data
+from everytick.stores.base import (
+    NOTHING_COMING,
+    Batch,
+    Coming,
+    Commit,
+    CommitAnswer,
+    CommitFailed,
+    Committed,
+    NodeScope,
+    Offer,
+)
 from everytick.stores.each_alone import each_alone
 from everytick.stores.memory.base import UNSTARTED, WELL, merged
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
@@ -103,6 +114,11 @@ class Planning(Running):
             (due_at, number, row.id, asked) for row in rows for due_at, number, asked in row.places.values()
         )
         return [(id_, asked) for _, _, id_, asked in places if asked.due_at is not None][:limit]
+
+    async def coming(self, job_ids: Collection[str]) -> dict[str, Coming]:
+        """Return the runs to come that the last plans of these jobs have written down, by id."""
+        rows = (self._tables.jobs[id_] for id_ in job_ids if id_ in self._tables.jobs)
+        return {row.id: row.coming for row in rows if row.coming.runs}
 
     def _snapshot(self, row: JobRow, until: datetime) -> JobSnapshot:
         busy, waiting = len(row.busy), len(row.waiting)
@@ -224,6 +240,8 @@ class Planning(Running):
         _settle_facts(row, plan)
         row.watermark = plan.watermark
         row.next_run = plan.next_run
+        if plan.coming is not None:
+            row.coming = Coming(plan.coming, zone_data().version) if plan.coming else NOTHING_COMING
         row.revision, row.plan_token, row.parked_reason = row.revision + 1, token, None
         row.planned_woken = plan.woken
         # An end, request or edit after the snapshot makes the job due again at once.

@@ -18,6 +18,7 @@ from everytick.domain.promises import OwedBreach, PromiseState
 from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, Edition, Ended, PausedSpan, Request, Rescheduled
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Rules, RunState, deadline
+from everytick.stores.base import NOTHING_COMING, Coming
 from everytick.stores.memory.ordered import Ordered, Place
 
 _S = OccurrenceStatus
@@ -100,6 +101,7 @@ class JobRow:
     last_failure_at: datetime | None = None
     needs_jobs: dict[str, str] = field(default_factory=dict)
     is_needed: bool = False
+    coming: Coming = NOTHING_COMING
     busy: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     waiting: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     history: Ordered["OccurrenceRow"] = field(default_factory=Ordered)

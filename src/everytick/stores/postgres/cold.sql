@@ -282,6 +282,14 @@ select r.job_key, j.id as job_id, r.key, r.cause, r.requested_at, r.payload, r.o
                       order by r.due_at, r.request_key limit :most) r
  order by r.due_at, r.request_key limit :most;
 
+-- coming_of --
+-- Returns the runs to come of these jobs that are written down, soonest first.
+select j.id as job_id, c.instant_at, c.run_at, c.mark, c.detail, c.overrides, c.payload, c.zone_data
+  from unnest({list job_ids}::text[]) a(id)
+ cross join lateral (select j.job_key, j.id from {schema}.job j where j.id = a.id offset 0) j
+ cross join lateral (select * from {schema}.coming c where c.job_key = j.job_key offset 0) c
+ order by j.id, c.run_at, c.instant_at;
+
 -- know_needs --
 -- Lets these texts of needs be known to nodes.
 insert into {schema}.needs (text)

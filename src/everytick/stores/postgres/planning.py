@@ -146,7 +146,7 @@ class PlanCommits:
             jobs = {snapshot.job_id: snapshot.editions[-1].job for snapshot in batch.snapshots}
             queues = ((plan.job_id, each.overrides.get("queue")) for plan in moved for each in plan.creations
                       if each.overrides is not None)  # fmt: skip
-            texts = {needs_in(jobs[id_].labels, str(queue)) for id_, queue in queues if queue is not None}
+            texts = {needs_in(jobs[id_].labels, queue) for id_, queue in queues if isinstance(queue, str)}
             if texts:
                 async with self._door.connection() as db:
                     await db.execute(*self._sql.add_needs(texts=list(texts)))
@@ -285,6 +285,7 @@ def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:
             or plan.used
             or plan.narrowed
             or plan.tells
+            or plan.coming is not None
             or keeping(plan)
             or any(answer.done_through for answer in plan.answers)
             for plan in plans

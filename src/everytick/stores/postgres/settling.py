@@ -15,7 +15,10 @@ from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Shared, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.door import Connection
 from everytick.stores.sql.commands import EndUnowned
+from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.rows import write_overrides
+from everytick.stores.sql.verbs import coming
+from everytick.stores.sql.verbs.coming import JobComing
 from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
 
 CREATED = (
@@ -118,8 +121,8 @@ class Moves:
 class PlanWriter:
     """Writes what many plans decide together, on the connection of the verb that asks."""
 
-    def __init__(self, shared: Shared) -> None:
-        self._shared, self._sql = shared, shared.sql
+    def __init__(self, shared: Shared, q: ColdQueries) -> None:
+        self._shared, self._sql, self._q = shared, shared.sql, q
 
     async def create(self, db: Connection, job_key: int, job: Job, creation: Creation) -> None:
         """Make an occurrence, if it is not there yet."""
@@ -160,6 +163,19 @@ class PlanWriter:
             await db.execute(*self._sql.add_spans(**columns(SPAN, spans)))
         await self._answer(db, held)
         await self._settle_facts(db, held)
+        told = [
+            JobComing(each.job, each.plan.job_id, each.plan.coming) for each in held if each.plan.coming is not None
+        ]
+        if told:
+            await self._tell_coming(db, told)
+
+    async def _tell_coming(self, db: Connection, told: Sequence[JobComing]) -> None:
+        """Write the runs to come down that jobs with a horizon show."""
+        asked = coming.written_before(self._q, told)
+        found = await db.fetch(*asked)
+        before = asked.statement.read(tuple(found[0].keys()), found) if found else ()
+        for statement, changed in coming.changes(self._q, before, told):
+            await db.executemany(statement.sql, [statement(**row).arguments for row in changed])
 
     async def _keep(self, db: Connection, creation: Creation, moved: "Moves") -> None:
         """Copy the results that a replay keeps from its original. If they are deleted, cancel it."""

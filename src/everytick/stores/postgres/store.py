@@ -74,7 +74,7 @@ class PostgresStore(ColdVerbs):
         self._sql, self._q = self._door.sql, cold_queries_in(address.schema)
         self._shared = Shared(self._door, definitions_kept)
         self.jobs_due = DueJobs(self._shared)
-        self._writer = PlanWriter(self._shared)
+        self._writer = PlanWriter(self._shared, self._q)
         self._plans = PlanCommits(self._shared, self.jobs_due, self._writer)
         self._execution = Execution(self._shared)
         self._again = partial(PostgresStore, url, schema=schema, pooling=pooling, clock=clock, settings=settings)

@@ -27,6 +27,7 @@ from everytick.domain.steps import OccurrenceEnd
 from everytick.stores.base import (
     Claim,
     ClaimKey,
+    Coming,
     Commit,
     CommitAnswer,
     HistoryFilter,
@@ -46,6 +47,7 @@ from everytick.stores.sql.commands import Make
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.verbs import (
     clock,
+    coming,
     definers,
     editing,
     facts,
@@ -122,6 +124,10 @@ class ColdVerbs(ABC):
     async def later(self, job_ids: Collection[str], limit: int) -> Sequence[tuple[str, Request]]:
         """Return up to `limit` open requests of these jobs that were asked for at a time, soonest first."""
         return await self._question(partial(job_records.later, self._q, job_ids, limit))
+
+    async def coming(self, job_ids: Collection[str]) -> dict[str, Coming]:
+        """Return the runs to come that the last plans of these jobs have written down, by id."""
+        return await self._question(partial(coming.coming, self._q, job_ids))
 
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
         """Store the names that a starting process defines, once under their hash, and mark the jobs in `left_out`."""

@@ -84,6 +84,11 @@ class ColdQueries(Statements):
     occurrence_payload: Statement
     asked_for: Statement
     later_requests: Statement
+    coming_of: Statement
+    coming_of_keys: Statement
+    forget_coming: Statement
+    keep_coming: Statement
+    purge_coming: Statement
     know_needs: Statement
     add_needs_of_active: Statement
     job_in_service: Statement
@@ -150,7 +155,7 @@ class ColdQueries(Statements):
     def belonging_to_a_job(self) -> tuple[Statement, ...]:
         """The statements that delete a job without occurrences: its rows in every table, the job itself last."""
         kept = self.purge_requests, self.purge_keys, self.purge_adjustments, self.purge_pauses, self.purge_spans
-        named = self.forget_dependencies, self.purge_promises, self.purge_breaches
+        named = self.purge_coming, self.forget_dependencies, self.purge_promises, self.purge_breaches
         return *kept, *named, self.purge_versions, self.purge_state, self.purge_job
 
 

@@ -361,6 +361,27 @@ select j.name, coalesce(s.unreadable_reason, s.parked_reason) as parked_reason
  where (s.unreadable_reason is not null or s.parked_reason is not null) and s.removed_at is null
  order by j.name {bytewise};
 
+-- coming_of_keys --
+-- Returns the runs to come of these jobs that are written down.
+select job_key, instant_at, run_at, mark, detail, overrides, payload, zone_data
+  from {schema}.coming where job_key {in job_keys};
+
+-- forget_coming --
+-- Forgets one run to come.
+delete from {schema}.coming where job_key = :job_key and instant_at = :instant_at;
+
+-- keep_coming --
+-- Writes one run to come down.
+insert into {schema}.coming (job_key, instant_at, run_at, id, mark, detail, overrides, payload, zone_data)
+values (:job_key, :instant_at, :run_at, :occurrence_id, :mark, :detail, :overrides, :payload, :zone_data)
+on conflict (job_key, instant_at) do update
+   set run_at = excluded.run_at, mark = excluded.mark, detail = excluded.detail, overrides = excluded.overrides,
+       payload = excluded.payload, zone_data = excluded.zone_data;
+
+-- purge_coming --
+-- Forgets the runs to come of a job.
+delete from {schema}.coming where job_key = :job_key;
+
 -- version_at --
 -- Returns the version in force at a moment; what is named at the moment of an edit is named by the old one.
 select version from {schema}.job_version

@@ -174,6 +174,13 @@ select r.job_key, s.id as job_id, r.key, r.cause, r.requested_at, r.payload, r.o
  where s.id {in job_ids}
  order by r.due_at, r.request_key limit :most;
 
+-- coming_of --
+-- Returns the runs to come of these jobs that are written down, soonest first.
+select s.id as job_id, c.instant_at, c.run_at, c.mark, c.detail, c.overrides, c.payload, c.zone_data
+  from job_state s join coming c on c.job_key = s.job_key
+ where s.id {in job_ids}
+ order by s.id, c.run_at, c.instant_at;
+
 -- know_needs --
 -- Lets these texts of needs be known to nodes.
 insert into needs (text) select value from json_each({list texts}) where true on conflict do nothing;

@@ -22,6 +22,8 @@ from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.sql import rows as shared
 from everytick.stores.sql.rows import write_overrides
 from everytick.stores.sql.statements import Query, Row
+from everytick.stores.sql.verbs import coming
+from everytick.stores.sql.verbs.coming import JobComing
 from everytick.stores.sql.verbs.depending import Asked, dependence
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import FileDefinitions
@@ -339,6 +341,7 @@ class _Writing:
         self._editions: list[Columns] = []
         self._awaiting: list[Columns] = []
         self._telling: list[Columns] = []
+        self._coming: list[JobComing] = []
 
     def plan(self, plan: Plan, state: Columns | None, snapshot: JobSnapshot | None) -> Commit:
         """Take one plan, or say that it is stale."""
@@ -375,6 +378,8 @@ class _Writing:
             self._awaiting.append((job,))
         if plan.tells:
             self._telling.append((now, plan.job_id))
+        if plan.coming is not None:
+            self._coming.append(JobComing(job, plan.job_id, plan.coming))
         if plan.releases or plan.endings or plan.cancels or plan.answers:
             self._change_others(job, plan)
         # The revision proves that the facts are those of the snapshot: tables without rows then need no statement.
@@ -403,6 +408,14 @@ class _Writing:
         many(Q.move_watermark, self._moves)
         many(Q.tell_dependents, self._telling)
         many(Q.forget_editions, self._editions)
+        if self._coming:
+            self._tell_coming()
+
+    def _tell_coming(self) -> None:
+        """Write the runs to come down that jobs with a horizon show."""
+        before = fetch(self._transaction.connection, coming.written_before(COLD, self._coming))
+        for statement, changed in coming.changes(COLD, before, self._coming):
+            self._transaction.executemany(statement.sql, [statement(**row).arguments for row in changed])
 
     def _keep(self, creation: Creation) -> None:
         """Copy the results that a replay keeps from its original. If they are deleted, cancel it."""

@@ -194,6 +194,20 @@ create table everytick.adjustment (
     primary key (job_key, instant_at)
 );
 
+-- The runs to come of jobs that have a horizon, for people: the last plan wrote them, and no plan reads them.
+create table everytick.coming (
+    job_key    integer not null references everytick.job (job_key),
+    instant_at timestamptz not null,
+    run_at     timestamptz not null,
+    id         uuid not null,
+    mark       text,
+    detail     text not null,
+    overrides  text,
+    payload    text,
+    zone_data  text not null,
+    primary key (job_key, instant_at)
+);
+
 create table everytick.request (
     job_key        integer not null references everytick.job (job_key),
     key            text not null,
@@ -592,6 +606,24 @@ select j.id as job_id, j.name as job, b.kind as promise, b.broken_for, b.due_at,
        b.reason, 'occ_' || b.occurrence_id as occurrence_id, b.ended_at, b.is_withdrawn as withdrawn
   from everytick.breach b
   join everytick.job j on j.job_key = b.job_key;
+
+-- The runs to come: of the schedule, for jobs that have a horizon, and those that were asked for at a time.
+create view everytick.coming_runs as
+select 'occ_' || c.id as id, j.id as job_id, j.name as job, c.run_at as scheduled_for, c.instant_at as instant,
+       c.cause, c.mark, c.detail, c.payload, c.overrides, c.zone_data
+  from (select job_key, id, run_at, instant_at, 'schedule' as cause, mark, detail, payload, overrides, zone_data
+          from everytick.coming
+         union all
+        select job_key, id, due_at, null, 'trigger', case when key like 'added:%' then 'added' end,
+               concat_ws(' ', 'by ' || nullif(requested_by, ''), '(' || nullif(reason, '') || ')'), payload, null, null
+          from everytick.request where due_at > 'epoch') c
+  join everytick.job j on j.job_key = c.job_key;
+
+-- What people have said of single instants that are not decided yet.
+create view everytick.adjustments as
+select j.id as job_id, j.name as job, a.instant_at as instant, a.kind, a.moved_to_at as moved_to, a.payload,
+       a.overrides, a.reason, a.adjusted_by, a.told_at
+  from everytick.adjustment a join everytick.job j on j.job_key = a.job_key;
 
 -- The config an occurrence runs with, whole; who set what in its version; and what it sets itself.
 create view everytick.effective_config as

@@ -192,6 +192,8 @@ def _edit_rows(
         labels=job.labels,
         execution_timeout=bounded(settings.execution_timeout),
     )
+    if settings.horizon is None and (before is None or before.settings.horizon is not None):
+        yield q.purge_coming(job_key=job_key)
     yield q.add_needs_of_active(job_key=job_key)
     if settings.depends_on and (before is None or before.settings.depends_on != settings.depends_on):
         yield q.put_back_in_line(job_key=job_key, now=now)

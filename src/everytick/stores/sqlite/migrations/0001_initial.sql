@@ -136,6 +136,20 @@ create table adjustment (
   unique (job_key, instant_at)
 ) strict;
 
+-- The runs to come of jobs that have a horizon, for people: the last plan wrote them, and no plan reads them.
+create table coming (
+  job_key integer not null references job,
+  instant_at integer not null,
+  run_at integer not null,
+  id blob not null,
+  mark text,
+  detail text not null,
+  overrides text,
+  payload text,
+  zone_data text not null,
+  primary key (job_key, instant_at)
+) strict, without rowid;
+
 create table request (
   request_key integer primary key autoincrement,
   job_key integer not null references job,
@@ -461,6 +475,27 @@ select j.id as job_id, j.name as job, b.kind as promise, «utc b.broken_for» as
          || substr(hex(b.occurrence_id), 21))) as occurrence_id,
        «utc b.ended_at» as ended_at, b.is_withdrawn as withdrawn
   from breach b join job j on j.job_key = b.job_key;
+
+-- The runs to come: of the schedule, for jobs that have a horizon, and those that were asked for at a time.
+create view coming_runs as
+select 'occ_' || lower(substr(hex(c.id), 1, 8) || '-' || substr(hex(c.id), 9, 4) || '-' || substr(hex(c.id), 13, 4)
+         || '-' || substr(hex(c.id), 17, 4) || '-' || substr(hex(c.id), 21)) as id,
+       j.id as job_id, j.name as job, «utc c.run_at» as scheduled_for, «utc c.instant_at» as instant,
+       c.cause, c.mark, c.detail, c.payload, c.overrides, c.zone_data
+  from (select job_key, id, run_at, instant_at, 'schedule' as cause, mark, detail, payload, overrides, zone_data
+          from coming
+         union all
+        select job_key, id, due_at, null, 'trigger', iif(key like 'added:%', 'added', null),
+               iif(requested_by = '', '', 'by ' || requested_by) || iif(requested_by = '' or reason = '', '', ' ')
+                 || iif(reason = '', '', '(' || reason || ')'), payload, null, null
+          from request where due_at > 0) c
+  join job j on j.job_key = c.job_key;
+
+-- What people have said of single instants that are not decided yet.
+create view adjustments as
+select j.id as job_id, j.name as job, «utc a.instant_at» as instant, a.kind,
+       «utc a.moved_to_at» as moved_to, a.payload, a.overrides, a.reason, a.adjusted_by, «utc a.told_at» as told_at
+  from adjustment a join job j on j.job_key = a.job_key;
 
 -- The config an occurrence runs with, whole; who set what in its version; and what it sets itself.
 create view effective_config as

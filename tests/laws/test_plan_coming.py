@@ -1,0 +1,73 @@
+"""The runs to come that a plan writes down are those that anybody finds who asks after its commit."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given, settings
+
+from everytick.deciding.plan import plan
+from everytick.domain.policies import MOST_COMING
+from everytick.domain.snapshots import Missed
+from everytick.domain.upcoming import coming, coming_runs, upcoming
+from tests.laws.worlds import History, committed, histories
+
+
+@settings(max_examples=150)
+@given(histories())
+def test_what_is_written_down_is_what_upcoming_says_after_the_commit(history: History) -> None:
+    """B20: whatever people said, and however often the job was edited; a job without a horizon writes nothing."""
+    for looked in history:
+        horizon = looked.snapshot.editions[-1].job.settings.horizon
+        assert (looked.plan.coming is None) == (horizon is None), looked
+        if horizon is None or looked.plan.coming is None:
+            continue
+        after = committed(looked.snapshot, looked.plan)
+        assert looked.plan.coming == coming(after, looked.now, horizon), looked
+        most = horizon if isinstance(horizon, int) else MOST_COMING
+        times = upcoming(after, looked.now, most)
+        within = len(times) if isinstance(horizon, int) else sum(at - times[0] <= horizon for at in times)
+        assert [run.at for run in looked.plan.coming] == times[:within], looked
+
+
+@settings(max_examples=60)
+@given(histories())
+def test_a_horizon_decides_nothing(history: History) -> None:
+    """`plan` neither counts nor releases what is written down: but for that, the plan is the same without it."""
+    for looked in history:
+        editions = tuple(
+            replace(each, job=replace(each.job, settings=replace(each.job.settings, horizon=None)))
+            for each in looked.snapshot.editions
+        )
+        without = plan(replace(looked.snapshot, editions=editions), looked.now, looked.limit)
+        assert without == replace(looked.plan, coming=None), looked
+
+
+@settings(max_examples=60)
+@given(histories())
+def test_of_a_pause_that_leaves_the_last_at_most_one_instant_runs(history: History) -> None:
+    """A11: the others that it held are skipped."""
+    for looked in history:
+        for pause in looked.snapshot.pauses:
+            if pause.missed is not Missed.LAST or pause.holds(looked.now) or pause.until is None:
+                continue
+            inside = {
+                each.scheduled_for
+                for each in looked.plan.creations
+                if each.cause == "schedule"
+                and each.status in ("pending", "queued")
+                and pause.since < each.scheduled_for <= pause.until
+            }
+            assert len(inside) <= 1, looked
+
+
+@settings(max_examples=60)
+@given(histories())
+def test_the_runs_to_come_are_marked_with_what_was_said_of_them(history: History) -> None:
+    """B20: exactly those of which a person has spoken, and a skipped instant is not among them."""
+    for looked in history:
+        seen = looked.snapshot
+        told = {each.at for each in seen.adjustments if not each.is_undone}
+        told |= set() if seen.reschedule is None else {seen.reschedule.to}
+        for run in coming_runs(seen, looked.now, 20):
+            assert (run.mark is not None) == (run.instant in told), looked
+            assert run.at > looked.now - timedelta(0), looked
