@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from everytick.app.history import versions
+from everytick.app.outlook import outlook
 from everytick.deciding.explain import Evidence
+from everytick.deciding.promises import broken_by
 from everytick.domain.ids import occurrence_id
 from everytick.domain.nodes import unknown_targets
+from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 
 if TYPE_CHECKING:
+    from everytick.deciding.forecast import LikelyBreach
     from everytick.domain.nodes import NodeFacts
+    from everytick.domain.promises import Breach
+    from everytick.domain.snapshots import JobSnapshot
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
 
 _TICK = timedelta(microseconds=1)
+_BREACHES_READ = 1_000
 _LATER_READ = 10_000
 """How many runs that were asked for at a time are looked through: enough for people, and a question of some 50 ms."""
 
@@ -54,6 +62,9 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
     # Of a skipped instant, the occurrence in its way counts.
     asked_about = snapshot.busy if spans else occurrences
     waits = any(occurrence.status is OccurrenceStatus.PENDING for occurrence in asked_about)
+    broken, likely = await _promises(store, record, snapshot, at)
+    if any(not broken_by(occurrence, broken) for occurrence in occurrences if occurrence.cause is Cause.SCHEDULE):
+        broken = ()
     return Evidence(
         at=at,
         now=now,
@@ -66,8 +77,31 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
         older=tuple(older),
         refused=await _refused(store, record, now - node_timeout) if waits else "",
         parked_reason=record.parked_reason or "",
+        breaches=broken,
+        forecasts=likely,
         unmet=at <= now and not occurrences and not spans and await _is_unmet(store, record, now - node_timeout),
     )
+
+
+async def _promises(
+    store: AnyStore, record: JobRecord, snapshot: JobSnapshot, at: datetime
+) -> tuple[tuple[Breach, ...], tuple[LikelyBreach, ...]]:
+    """Return the promises that were broken around an instant, with its own moment, and those that are likely to be."""
+    from everytick.domain.promise_policies import PromiseKind
+    from everytick.domain.promises import BreachFilter, promises_of
+    from everytick.schedules.deadlines import deadlines
+
+    promised = promises_of(record.job.settings)
+    if not promised:
+        return (), ()
+    found = []
+    for each in await store.breaches(BreachFilter(record.job.id, limit=_BREACHES_READ)):
+        breach = each.breach
+        is_instant = breach.kind is not PromiseKind.SUCCESS_WITHIN and breach.kind in promised
+        if is_instant and breach.broken_for <= at <= breach.last_for:
+            found.append(replace(breach, due_at=deadlines(promised[breach.kind], record.job).of(at)))
+    coming = (await outlook(store, record, snapshot))["forecasts"]
+    return tuple(found), tuple(each for each in coming if each.instant == at)
 
 
 async def _living(store: AnyStore, since: datetime) -> list[NodeFacts]:

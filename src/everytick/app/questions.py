@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from everytick.app.lookups import moment_of
+from everytick.app.outlook import broken_now, outlook
 from everytick.app.store_access import StoreAccess
 from everytick.domain.values import value
 
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from everytick.app.history import History
     from everytick.app.stream import Stream
     from everytick.deciding.explain import Explanation
-    from everytick.domain.promises import BreachRecord, PromiseRecord
+    from everytick.deciding.forecast import LikelyBreach
+    from everytick.domain.promises import Breach, BreachRecord, PromiseRecord
     from everytick.domain.snapshots import JobSnapshot
     from everytick.node.events import Listener
     from everytick.node.settings import NodeSettings
@@ -34,7 +37,7 @@ class JobStatus:
     It is active while its schedule has instants to come inside its window, enabled while it
     is active, not paused and not disabled; `is_running` is what the store says. `run_count` is
     how many occurrences have begun and ended, `last_error` what the last failure said; both last
-    longer than the history.
+    longer than the history. `breaches` are the promises that are broken now, `forecasts` those that will be or may be.
     """
 
     name: str
@@ -47,6 +50,8 @@ class JobStatus:
     last_run: datetime | None
     run_count: int = 0
     last_error: str | None = None
+    breaches: tuple[Breach, ...] = ()
+    forecasts: tuple[LikelyBreach, ...] = ()
 
 
 @value(frozen=True)
@@ -98,7 +103,8 @@ class Questions(StoreAccess):
         snapshot = (await store.look([record.job.id]))[record.job.id]
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         running = await store.history(HistoryFilter(job_id=record.job.id, statuses=started, limit=1))
-        return _status(record, snapshot, await store.now(), is_running=bool(running.occurrences))
+        found = _status(record, snapshot, await store.now(), is_running=bool(running.occurrences))
+        return replace(found, **await outlook(store, record, snapshot))
 
     async def _statuses(self, records: Sequence[JobRecord]) -> dict[str, JobStatus]:
         """Return the state of many jobs, by id. A job that was removed since is left out.
@@ -109,10 +115,15 @@ class Questions(StoreAccess):
 
         store = await self._opened()
         seen, now = await store.look([record.job.id for record in records]), await store.now()
+        broken = await broken_now(store, records)
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         return {
             record.job.id: _status(
-                record, snapshot, now, is_running=any(occurrence.status in started for occurrence in snapshot.busy)
+                record,
+                snapshot,
+                now,
+                is_running=any(occurrence.status in started for occurrence in snapshot.busy),
+                breaches=broken.get(record.job.id, ()),
             )
             for record in records
             if (snapshot := seen.get(record.job.id)) is not None and snapshot.retire_at is None
@@ -214,7 +225,9 @@ class Questions(StoreAccess):
         return listener
 
 
-def _status(record: JobRecord, snapshot: JobSnapshot, now: datetime, *, is_running: bool) -> JobStatus:
+def _status(
+    record: JobRecord, snapshot: JobSnapshot, now: datetime, *, is_running: bool, breaches: tuple[Breach, ...] = ()
+) -> JobStatus:
     from everytick.deciding.activity import is_active
     from everytick.domain.upcoming import next_run
 
@@ -230,4 +243,5 @@ def _status(record: JobRecord, snapshot: JobSnapshot, now: datetime, *, is_runni
         last_run=None if record.last_end is None else record.last_end.started_at,
         run_count=record.run_count,
         last_error=record.last_error,
+        breaches=breaches,
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from everytick.app import Everytick
+    from everytick.domain.promises import BreachRecord
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord, NodeRecord
 
@@ -52,7 +53,7 @@ class Check(NamedTuple):
 @click.command(
     "doctor",
     cls=Verb,
-    help="Look for what could go wrong: store, clock, zone data, SQLite, rights, nodes.\n\n"
+    help="Look for what could go wrong: store, clock, zone data, SQLite, rights, nodes, promises.\n\n"
     "Exit code 1 on a finding. A warning alone ends with 0: nothing has to be done about it today.",
 )
 @click.option("--strict", is_flag=True, help="End with 1 on a warning too.")
@@ -115,8 +116,25 @@ async def _look(app: Everytick) -> list[Check]:
     found += jobs_checks(app.jobs_folder)
     found += await _node_checks(app, store)
     found += await _parked_checks(store)
-    found += ahead_checks(await store.list(), await store.now())
+    records, now = await store.list(), await store.now()
+    found += ahead_checks(records, now)
+    found += promise_checks(records, now)
+    found += breach_checks(await app.breaches(is_open=True))
     return found
+
+
+def promise_checks(records: Sequence[JobRecord], now: datetime) -> Iterator[Check]:
+    """Give the promises that their schedule or another policy contradicts."""
+    from everytick.app.outlook import doubtful_promises
+
+    for name, doubt in doubtful_promises(records, now):
+        yield Check("promises", False, f"'{shown(name)}': {doubt}", is_warning=True)
+
+
+def breach_checks(breaches: Sequence[BreachRecord]) -> Iterator[Check]:
+    """Give the promises that are broken now."""
+    for each in breaches:
+        yield Check("promises", False, f"'{shown(each.job)}': {shown(str(each.breach), 500)}")
 
 
 def ahead_checks(records: Sequence[JobRecord], now: datetime) -> Iterator[Check]:

@@ -128,6 +128,8 @@ def _explanation_data(found: Explanation) -> dict[str, Any]:
         "moved_to": found.moved_to,
         "previous": found.previous,
         "next": found.next,
+        "broken_promises": [breach.kind for breach in found.breaches],
+        "forecasts": [str(forecast) for forecast in found.forecasts],
     }
 
 

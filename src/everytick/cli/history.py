@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -16,10 +16,13 @@ from everytick.cli.times import Times, before
 from everytick.domain.decisions import Why
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from everytick.app import Everytick
     from everytick.domain.occurrence import Attempt, Occurrence
+    from everytick.domain.promise_policies import PromiseKind
+
+    Unkept: TypeAlias = Mapping[str, Sequence[PromiseKind]]
 
 _PAGE = 1000
 FAILED = ("failed", "failed_stale", "completed_with_errors")
@@ -58,7 +61,9 @@ def history_verb(
     if since is not None and after is not None:
         raise click.UsageError("--since and --after both say where to begin: give one")
 
-    async def asked(app: Everytick) -> tuple[list[Occurrence], dict[str, str]]:
+    from everytick.app.outlook import unkept_by
+
+    async def asked(app: Everytick) -> tuple[list[Occurrence], dict[str, str], Unkept]:
         start = None if after is None else times.read(after)
         if since is not None:
             start = before(await (await store_of_app(app)).now(), since)
@@ -72,11 +77,16 @@ def history_verb(
             occurrences.append(occurrence)
             if len(occurrences) == count:
                 break
-        return occurrences, await names_of(app, occurrences)
+        return occurrences, await names_of(app, occurrences), await unkept_by(await store_of_app(app), occurrences)
 
-    occurrences, names = look(asked)
+    occurrences, names, unkept = look(asked)
     if as_json:
-        show_json([occurrence_data(occurrence, names) for occurrence in occurrences])
+        show_json(
+            [
+                occurrence_data(occurrence, names) | {"broken_promises": unkept.get(occurrence.id, ())}
+                for occurrence in occurrences
+            ]
+        )
         return
     headings = [times.heading("scheduled for"), "job", "status", "cause", "took", "id", "why"]
     rows = [
@@ -87,7 +97,7 @@ def history_verb(
             occurrence.cause,
             took(occurrence),
             short(occurrence.id),
-            why(occurrence),
+            why(occurrence, unkept.get(occurrence.id, ())),
         )
         for occurrence in occurrences
     ]
@@ -107,13 +117,14 @@ def took(found: Occurrence | Attempt) -> object:
     return None if found.started_at is None or found.ended_at is None else found.ended_at - found.started_at
 
 
-def why(found: Occurrence) -> str | None:
-    """Return why it ended as it did, or why it ran or did not; None if nothing is known."""
+def why(found: Occurrence, unkept: Sequence[PromiseKind] = ()) -> str | None:
+    """Return why it ended as it did, ran or did not, and which promises it broke; None if nothing is known."""
     # The reason of what recovery kept says so itself.
     late = "late" if found.late and not (found.reason or "").startswith("late") else None
     # Of what failed on time the error is the whole answer.
     reason = None if found.error and found.reason == Why.ON_TIME else found.reason
-    return with_short_ids("; ".join(filter(None, (late, found.error, reason)))) or None
+    broken = [f"{kind} broken" for kind in unkept]
+    return with_short_ids("; ".join(filter(None, (late, found.error, reason, *broken)))) or None
 
 
 def occurrence_data(found: Occurrence, names: dict[str, str]) -> dict[str, Any]:

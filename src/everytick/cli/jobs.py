@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from everytick.cli.promises import breach_data
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -71,4 +73,5 @@ def job_data(record: JobRecord, status: JobStatus, broken: Broken) -> dict[str, 
         "is_paused": status.is_paused,
         "is_enabled": status.is_enabled,
         "is_running": status.is_running,
+        "broken_promises": [breach_data(breach) for breach in status.breaches],
     }

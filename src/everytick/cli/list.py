@@ -10,9 +10,11 @@ from everytick.cli.jobs import job_data, last_result, with_status, word
 from everytick.cli.node_reports import Broken, tell_broken, told_by_nodes
 from everytick.cli.options import reading, watchable
 from everytick.cli.output import is_terminal, say, show_json, show_table
+from everytick.cli.promises import breach_words
 from everytick.cli.session import how_to_run, look
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
+from everytick.errors import shown
 
 if TYPE_CHECKING:
     from everytick.app import Everytick
@@ -24,31 +26,38 @@ if TYPE_CHECKING:
 @click.option("-k", "contains", metavar="TEXT", help="Only jobs whose name contains this.")
 @click.option("--tag", metavar="TAG", help="Only jobs that carry this tag.")
 @click.option("--failed", is_flag=True, help="Only jobs whose last occurrence did not end well.")
+@click.option("--broken", is_flag=True, help="Only jobs that have broken a promise and not kept it since.")
 @click.option("--all", "all_", is_flag=True, help="Also the jobs that send notices, such as nightly.on_failure.")
 @reading
 @watchable
-def list_verb(contains: str | None, tag: str | None, failed: bool, all_: bool, as_json: bool, utc: bool) -> None:
+def list_verb(
+    contains: str | None, tag: str | None, failed: bool, broken: bool, all_: bool, as_json: bool, utc: bool
+) -> None:
     """List the jobs in the store."""
     from everytick.domain.notices import OWNER
 
     async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int, Broken]:
         records = await app.jobs()
-        broken = await told_by_nodes(app, records)
+        told = await told_by_nodes(app, records)
         stored = {record.job.name for record in records}
         missing = sum(definition.name not in stored for definition in app.definitions)
         # A notice that cannot be sent is shown among what failed, asked for or not.
         shown = records if all_ or failed else [record for record in records if record.job.owner != OWNER]
         chosen = [record for record in shown if _is_chosen(record, contains, tag, failed)]
-        return await with_status(app, chosen), missing, broken
+        pairs = await with_status(app, chosen)
+        return [pair for pair in pairs if not broken or pair[1].breaches], missing, told
 
-    found, missing, broken = look(asked)
+    found, missing, told = look(asked)
     if missing:
         say(f"{missing} of the application's jobs are not in the store yet: its first run brings them there")
-    tell_broken(broken)
+    tell_broken(told)
     if as_json:
-        show_json([job_data(*pair, broken) for pair in found])
+        show_json([job_data(*pair, told) for pair in found])
         return
     times = Times(utc)
+    for record, status in found:
+        for breach in status.breaches:
+            say(f"{shown(record.job.name)}: {shown(breach_words(breach, times), 300)}", mark="red")
     following = times.heading("next run")
     headings = ["job", "status", "schedule", following, "last run", "last result", "broken file"]
     if is_terminal():
@@ -57,20 +66,20 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, all_: bool, a
     rows = [
         {
             "job": record.job.name,
-            "status": word(record, status, broken.unknown.get(record.job.name)),
+            "status": word(record, status, told.unknown.get(record.job.name)),
             "schedule": _schedule(record, times),
             following: status.next_run,
             "last run": status.last_run,
             "last result": last_result(record),
-            "broken file": (broken.of_job.get(record.job.name) or "").partition("\n")[0],
+            "broken file": (told.of_job.get(record.job.name) or "").partition("\n")[0],
         }
         for record, status in found
     ]
     show_table(headings, [[row[heading] for heading in headings] for row in rows], times)
-    if not broken.living and any(record.job.enabled for record, _ in found):
+    if not told.living and any(record.job.enabled for record, _ in found):
         say(f"no node is running: {how_to_run()} starts one", mark="yellow")
     if not rows:
-        say("no job answers to that" if contains or tag or failed else "the store holds no job")
+        say("no job answers to that" if contains or tag or failed or broken else "the store holds no job")
 
 
 def _schedule(record: JobRecord, times: Times) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,6 +13,7 @@ from everytick.cli.jobs import job_data, last_result, word
 from everytick.cli.node_reports import Broken, told_by_nodes
 from everytick.cli.options import reading
 from everytick.cli.output import as_json_text, is_terminal, listed, show_json, show_pairs, show_table, show_text
+from everytick.cli.promises import promise_details, promise_pairs
 from everytick.cli.session import look, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
@@ -29,10 +30,23 @@ if TYPE_CHECKING:
     from everytick.app.questions import JobStatus
     from everytick.domain.job import Job
     from everytick.domain.occurrence import Attempt, Occurrence
+    from everytick.domain.promises import BreachRecord
     from everytick.domain.proposals import Proposal
     from everytick.stores.base import JobRecord, Whole
 
 _WHOLE = (SCHEDULE, TASKS)
+_BREACHES_SHOWN = 5
+
+
+class _SeenJob(NamedTuple):
+    """What is told of one job."""
+
+    record: JobRecord
+    status: JobStatus
+    following: list[datetime]
+    broken: Broken
+    waiting: list[Proposal]
+    past: Sequence[BreachRecord]
 
 
 @click.command(
@@ -52,19 +66,25 @@ def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
         _show_occurrence(id_, as_json, times)
         return
 
-    async def asked(app: Everytick) -> tuple[JobRecord, JobStatus, list[datetime], Broken, list[Proposal]]:
+    async def asked(app: Everytick) -> _SeenJob:
         record = await app.job(job)
-        broken = await told_by_nodes(app, [record])
         waiting = [each for each in await app.proposals() if job in each.jobs] if record.job.is_protected else []
-        return record, await app.status(job), await app.next_runs(job, 5), broken, waiting
+        return _SeenJob(
+            record,
+            await app.status(job),
+            await app.next_runs(job, 5),
+            await told_by_nodes(app, [record]),
+            waiting,
+            await app.breaches(job, limit=_BREACHES_SHOWN),
+        )
 
-    record, status, following, broken, waiting = look(asked)
+    record, status, following, broken, waiting, past = look(asked)
     wrong, unknown = broken.of_job.get(record.job.name), broken.unknown.get(record.job.name)
     if as_json:
-        proposed = {"proposals": [proposal.id for proposal in waiting]}
-        show_json(job_data(record, status, broken) | _details(record, following) | proposed)
+        more = {"proposals": [proposal.id for proposal in waiting], **promise_details(record, status, past)}
+        show_json(job_data(record, status, broken) | _details(record, following) | more)
         return
-    pairs = _pairs(record, status, following, times, unknown)
+    pairs = [*_pairs(record, status, following, times, unknown), *promise_pairs(record, status, past, times)]
     proposals = [f"{each.id}: {each.what}, by {each.by}" for each in waiting]
     wrongs = (wrong or "").splitlines()
     show_pairs([*pairs, *listed("proposed", proposals), *listed("broken file", wrongs)], times)

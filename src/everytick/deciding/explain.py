@@ -9,12 +9,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from everytick.deciding.dependence import Unmet, unmet
+from everytick.deciding.forecast import LikelyBreach
 from everytick.deciding.plan import plan
 from everytick.deciding.unnamed import Taken, moved_here, names, why_unnamed
 from everytick.domain.decisions import Creation, Plan, Span, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.promises import Breach
 from everytick.domain.schedule import Schedule, waits_for_end
 from everytick.domain.snapshots import Edition, JobSnapshot, Missed, PausedSpan
 from everytick.domain.statuses import OccurrenceStatus
@@ -111,7 +113,8 @@ class Evidence:
     `definitions` are those at hand; the newest is always there. `older` are editions of before
     the snapshot's. `occurrences` stand at this very time, `spans` hold it. `refused` says why no
     living node can run the job, if that is so. `unmet` says that no node is up that could decide about it.
-    `parked_reason` says why nothing of the job is planned now, if that is so.
+    `parked_reason` says why nothing of the job is planned now, if that is so. `breaches` are promises that were broken
+    for this instant, and `forecasts` those that will be or may be.
     """
 
     at: datetime
@@ -126,12 +129,15 @@ class Evidence:
     refused: str = ""
     unmet: bool = False
     parked_reason: str = ""
+    breaches: tuple[Breach, ...] = ()
+    forecasts: tuple[LikelyBreach, ...] = ()
 
 
 @value(frozen=True)
 class Explanation:
     """One answer, as a sentence and as data: the occurrence, span or pause that shows it is so.
 
+    `breaches` and `forecasts` are promises that were broken for it, or are likely to be.
     `behind` is the occurrence that stood in the way, `moved_to` where the instant went;
     `previous` and `next` are the nearest instants that the schedule names.
     """
@@ -147,6 +153,8 @@ class Explanation:
     moved_to: datetime | None = None
     previous: datetime | None = None
     next: datetime | None = None
+    breaches: tuple[Breach, ...] = ()
+    forecasts: tuple[LikelyBreach, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -163,7 +171,17 @@ def explain(evidence: Evidence) -> Explanation:
         found = _adjusted(evidence) or _held_by_open_pause(evidence) or _unnamed(evidence)
     if found is None:
         found = _told_late(evidence) if evidence.at <= evidence.now else _to_come(evidence)
-    return _said_parked(evidence, _said_ahead(evidence, found))
+    return _with_promises(evidence, _said_parked(evidence, _said_ahead(evidence, found)))
+
+
+def _with_promises(evidence: Evidence, found: Explanation) -> Explanation:
+    """Add the promises that were broken for the instant, and those that are likely to be."""
+    if not evidence.breaches and not evidence.forecasts:
+        return found
+    told = [f"{each.kind} was broken: it was promised by {each.due_at.isoformat()}" for each in evidence.breaches]
+    told += [f"it {each}" for each in evidence.forecasts]
+    text = "; ".join((found.text, *told))
+    return replace(found, text=text, breaches=evidence.breaches, forecasts=evidence.forecasts)
 
 
 def _said_parked(evidence: Evidence, found: Explanation) -> Explanation:

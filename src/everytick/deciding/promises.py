@@ -20,7 +20,7 @@ from itertools import chain
 from everytick.domain.decisions import Span, Why
 from everytick.domain.durations import format_duration
 from everytick.domain.job import Job
-from everytick.domain.occurrence import Cause
+from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import (
     READ_AT_ONCE,
@@ -40,8 +40,9 @@ from everytick.schedules.deadlines import Deadlines, deadlines
 SETTLE = timedelta(seconds=2)
 """A promise is judged so long after its moment: what happened just in time may still be on its way to the store."""
 
-RECHECK = timedelta(seconds=15)
-"""How often a broken promise is looked at, so that people hear soon that it is kept again."""
+RECHECK, LEAST_RECHECK = timedelta(seconds=5), timedelta(minutes=5)
+"""How often a broken promise is looked at, so that people hear soon that it is kept again: at first, and at last. In
+between it is after a tenth of the time that it lasts already: many jobs may be broken at once, and for long."""
 
 _S = OccurrenceStatus
 WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
@@ -139,13 +140,18 @@ def _judge_successes(found: PromiseSnapshot, state: PromiseState, within: timede
         breach = _no_success(anchor, within, now)
         written.append(breach)
     if breach is not None:
-        check_at: datetime | None = now + RECHECK
+        check_at: datetime | None = _again_at(breach, now)
     elif is_held:
         check_at = None if state.held_through is None else state.held_through + within + SETTLE
     else:
         check_at = due_at + SETTLE + TICK
     after = replace(state, judged_through=anchor, breach=breach, check_at=check_at)
     return Judgement(found.job_id, after, tuple(written))
+
+
+def _again_at(breach: Breach, now: datetime) -> datetime:
+    """Return when to look again at a promise that is broken."""
+    return now + min(max((now - breach.found_at) / 10, RECHECK), LEAST_RECHECK)
 
 
 def _no_success(since: datetime, within: timedelta, now: datetime) -> Breach:
@@ -241,25 +247,32 @@ class _Instants:
         return sorted(items, key=lambda item: item.instant)
 
     def _kept_before_its_time(self) -> datetime | None:
-        """Return when an instant was kept whose moment has not come yet."""
-        later = sorted(at for at, runs in self.runs.items() if at > self.through and _is_scheduled(runs))
-        return next((kept for at in later if (kept := self._of_instant(at).kept_at) is not None), None)
+        """Return when the next instant was kept, although its moment has not come yet; None if it was not."""
+        for item in self._later():
+            if item.kept_at is not None or item.reason:
+                return item.kept_at
+        return None
+
+    def _later(self) -> list[_Item]:
+        """Return what is known of instants whose moment has not come yet, in order."""
+        runs = [self._of_instant(at) for at, runs in self.runs.items() if at > self.through and _is_scheduled(runs)]
+        spans = [item for span in self.found.spans if (item := self._rest_of(span)) is not None]
+        names = [self._of_instant(at) for at in self.named if at > self.through]
+        return sorted((*runs, *spans, *names), key=lambda item: item.instant)
 
     def _check_at(self, breach: Breach | None) -> datetime | None:
         """Return when the next breach could be there: after the moment of the next instant that is not kept yet."""
         if self.is_cut:
             return self.now
-        decided = [self._of_instant(at) for at, runs in self.runs.items() if at > self.through and _is_scheduled(runs)]
-        spans = [item for span in self.found.spans if (item := self._rest_of(span)) is not None]
-        open_ = [item.instant for item in (*decided, *spans) if item.reason]
-        soonest = min((*open_, *(name for name in self.named if name > self.through)), default=None)
+        soonest = next((item.instant for item in self._later() if item.reason), None)
         found = None if soonest is None else self.clock.of(soonest) + SETTLE + TICK
         if found is None and waits_for_end(self._job.schedule):
             promised = self.clock.promised
             wait = promised if isinstance(promised, timedelta) else _LONGEST
             found = self.now + min(max(wait, _SHORTEST), _LONGEST)
         if breach is not None:
-            return self.now + RECHECK if found is None else min(found, self.now + RECHECK)
+            again = _again_at(breach, self.now)
+            return again if found is None else min(found, again)
         return found
 
     @property
@@ -272,7 +285,7 @@ class _Instants:
         """Return what became of an instant by its moment."""
         runs, due_at = self.runs.get(instant, ()), self.clock.of(instant)
         item = _Item(instant, self._kept_at(runs, due_at), occurrence_id=runs[0].id if runs else None)
-        if item.kept_at is not None or self._is_held(instant) or any(map(self._is_excused, runs)):
+        if item.kept_at is not None or self._is_held(instant) or any(_is_excused(run, self.state.kind) for run in runs):
             return item
         return replace(item, reason=self._reason(runs, due_at))
 
@@ -296,16 +309,6 @@ class _Instants:
     def _is_held(self, instant: datetime) -> bool:
         after, through = self.state.held_after, self.state.held_through
         return after is not None and after < instant <= (through or self.now)
-
-    def _is_excused(self, run: PromisedRun) -> bool:
-        """Whether people have ended it, or decided that it does not run."""
-        if run.cause is not Cause.SCHEDULE:
-            return False
-        if run.status is _S.CANCELED:
-            return self.state.kind is PromiseKind.FINISH_BY or run.started_at is None
-        reason = run.reason or ""
-        is_left_out = run.status in (_S.SKIPPED, _S.MISSED)
-        return is_left_out and any(reason == why or reason.startswith(f"{why},") for why in _EXCUSED)
 
     def _reason(self, runs: Sequence[PromisedRun], due_at: datetime) -> str:
         own = next((run for run in runs if run.cause is Cause.SCHEDULE), runs[0] if runs else None)
@@ -355,6 +358,17 @@ class _Instants:
         return replace(item, reason=f"it was {why}" if span.why == str(span.status) else f"it was {span.status}: {why}")
 
 
+def _is_excused(run: PromisedRun, kind: PromiseKind) -> bool:
+    """Whether people have ended it, or decided that it does not run."""
+    if run.cause is not Cause.SCHEDULE:
+        return False
+    if run.status is _S.CANCELED:
+        return kind is PromiseKind.FINISH_BY or run.started_at is None
+    reason = run.reason or ""
+    is_left_out = run.status in (_S.SKIPPED, _S.MISSED)
+    return is_left_out and any(reason == why or reason.startswith(f"{why},") for why in _EXCUSED)
+
+
 def _is_scheduled(runs: Sequence[PromisedRun]) -> bool:
     """Whether the schedule has named the instant of these runs, and not only somebody who asked for them."""
     return any(run.cause is Cause.SCHEDULE for run in runs)
@@ -382,3 +396,13 @@ def begun(judgement: Judgement, before: PromiseState) -> Iterator[Breach]:
 def ended(judgement: Judgement) -> Iterator[Breach]:
     """Give the breaches that ended with this judgement because the promise is kept again."""
     return (each for each in judgement.breaches if each.ended_at is not None and not each.is_withdrawn)
+
+
+def broken_by(found: Occurrence, breaches: Iterable[Breach]) -> tuple[PromiseKind, ...]:
+    """Return the promises that were broken for this entry of the history, by the breaches of its job."""
+    run = PromisedRun(found.id, found.scheduled_for, found.status, found.cause, found.started_at, reason=found.reason)
+    if run.cause is not Cause.SCHEDULE:
+        return ()
+    within = [each for each in breaches if each.broken_for <= found.scheduled_for <= each.last_for]
+    kinds = {each.kind for each in within if not _is_excused(run, each.kind)} - {PromiseKind.SUCCESS_WITHIN}
+    return tuple(kind for kind in PromiseKind if kind in kinds)

@@ -1,8 +1,10 @@
 """Policies that contradict each other are refused when a job is defined; surprising ones give a warning."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from everytick.domain.config import Settings
+from everytick.domain.durations import format_duration
 from everytick.domain.policies import LateOverlap, OnStoreOutage, Overlap, Strategy
 from everytick.errors import InvalidPolicies
 
@@ -36,6 +38,25 @@ def refuse_contradictions(job: str, settings: Settings, task: str = "") -> None:
             job,
             f"end {settings.end.isoformat()} comes before start {settings.start.isoformat()}",
             ("an end after the start", "no end"),
+        )
+    _refuse_promises(job, settings)
+
+
+def _refuse_promises(job: str, settings: Settings) -> None:
+    """Return if the promises can be kept at all."""
+    start_by, finish_by = settings.start_by, settings.finish_by
+    if start_by is not None and settings.jitter is not None and settings.jitter >= start_by:
+        raise InvalidPolicies(
+            job,
+            f"start_by {format_duration(start_by)} cannot be kept: jitter delays a start by up to "
+            f"{format_duration(settings.jitter)}",
+            ("a start_by that is longer than jitter", "a shorter jitter"),
+        )
+    if start_by is not None and isinstance(finish_by, timedelta) and finish_by <= start_by:
+        raise InvalidPolicies(
+            job,
+            f"finish_by {format_duration(finish_by)} leaves no time after start_by {format_duration(start_by)}",
+            ("a finish_by that is longer than start_by", "finish_by alone"),
         )
 
 

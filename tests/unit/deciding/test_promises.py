@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everytick import cron
-from everytick.deciding.promises import RECHECK, SETTLE, begun, ended, judge
+from everytick.deciding.promises import LEAST_RECHECK, RECHECK, SETTLE, begun, ended, judge
 from everytick.domain.decisions import Span, Why
 from everytick.domain.occurrence import Cause
 from everytick.domain.promise_policies import PromiseKind
@@ -177,9 +177,13 @@ def test_what_was_broken_and_kept_while_no_node_was_up_is_found_with_its_real_ti
     ]
 
 
-def test_a_broken_promise_is_looked_at_again_soon() -> None:
+def test_a_broken_promise_is_looked_at_again_soon_and_seldom_if_it_lasts() -> None:
     judged = judge(_seen(policies=START), at("09:10"))
     assert judged.state.check_at == at("09:10") + RECHECK
+    later = judge(_seen(policies=START, state=judged.state), at("09:30"))
+    assert later.state.check_at == at("09:32")
+    at_last = judge(_seen(policies=SUCCESS, state=judge(_seen(policies=SUCCESS), at("11:00")).state), at("20:00"))
+    assert at_last.state.check_at == at("20:00") + LEAST_RECHECK
 
 
 def test_an_instant_that_was_planned_late_is_not_judged_twice() -> None:

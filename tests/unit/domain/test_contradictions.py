@@ -63,3 +63,19 @@ def test_running_all_late_instants_while_skipping_them_is_a_surprise(strategy: S
     refuse_contradictions("x", both)
     expected = 1 if (strategy, late) == (Strategy.EXECUTE_ALL, LateOverlap.SKIP) else 0
     assert len(list(surprises(both))) == expected
+
+
+@pytest.mark.parametrize(
+    ("policies", "why"),
+    [
+        ({"start_by": "1m", "jitter": "1m"}, "start_by 1m cannot be kept: jitter delays a start by up to 1m"),
+        ({"start_by": "10m", "finish_by": "10m"}, "finish_by 10m leaves no time after start_by 10m"),
+    ],
+)
+def test_promises_that_cannot_be_kept_are_refused(policies: dict[str, Any], why: str) -> None:
+    """A18: with what to write instead."""
+    settings = Settings().overridden_by(overrides(Level.JOB, policies))
+    with pytest.raises(InvalidPolicies, match=why) as refusal:
+        refuse_contradictions("etl", settings)
+    assert len(refusal.value.alternatives) == 2
+    refuse_contradictions("etl", Settings().overridden_by(overrides(Level.JOB, policies | {"start_by": None})))

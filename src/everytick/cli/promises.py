@@ -1,0 +1,80 @@
+"""Promises as `show`, `list` and `history` tell of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from everytick.cli.output import listed
+from everytick.domain.promises import promises_of
+from everytick.domain.reading import as_data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from everytick.app.questions import JobStatus
+    from everytick.cli.times import Times
+    from everytick.domain.promises import Breach, BreachRecord
+    from everytick.stores.base import JobRecord
+
+
+def breach_data(breach: Breach) -> dict[str, Any]:
+    """Return a promise that was broken as data."""
+    return {
+        "promise": breach.kind,
+        "broken_for": breach.broken_for,
+        "due_at": breach.due_at,
+        "found_at": breach.found_at,
+        "last_for": breach.last_for,
+        "count": breach.count,
+        "reason": breach.reason,
+        "occurrence_id": breach.occurrence_id,
+        "ended_at": breach.ended_at,
+        "withdrawn": breach.is_withdrawn,
+    }
+
+
+def breach_words(breach: Breach, times: Times) -> str:
+    """Return a breach in one line: since when, for how many instants, why, and until when."""
+    many = f", {breach.count} instants" if breach.count > 1 else ""
+    until = "" if breach.ended_at is None else f" until {times.shown(breach.ended_at)}"
+    taken_back = ", taken back" if breach.is_withdrawn else ""
+    return f"{breach.kind} broken since {times.shown(breach.due_at)}{until}{taken_back}{many}: {breach.reason}"
+
+
+def promise_details(record: JobRecord, status: JobStatus, past: Sequence[BreachRecord]) -> dict[str, Any]:
+    """Return the promises of a job, its forecasts and its newest breaches as data."""
+    broken = {breach.kind for breach in status.breaches}
+    return {
+        "promises": [
+            {"promise": kind, "promised": as_data(promised), "is_broken": kind in broken}
+            for kind, promised in promises_of(record.job.settings).items()
+        ],
+        "forecasts": [
+            {
+                "promise": each.kind,
+                "instant": each.instant,
+                "due_at": each.due_at,
+                "is_certain": each.is_certain,
+                "text": str(each),
+            }
+            for each in status.forecasts
+        ],
+        "breaches": [breach_data(each.breach) for each in past],
+    }
+
+
+def promise_pairs(
+    record: JobRecord, status: JobStatus, past: Sequence[BreachRecord], times: Times
+) -> Iterator[tuple[str, object]]:
+    """Give the lines of `show` about promises."""
+    broken = {breach.kind: breach for breach in status.breaches}
+    promised = promises_of(record.job.settings)
+    yield from listed(
+        "promises", (f"{kind} {as_data(each)}: {_stand(kind, broken)}" for kind, each in promised.items())
+    )
+    yield from listed("forecast", map(str, status.forecasts))
+    yield from listed("breaches", (breach_words(each.breach, times) for each in past))
+
+
+def _stand(kind: str, broken: Iterable[str]) -> str:
+    return "broken" if kind in broken else "kept"
