@@ -1,12 +1,18 @@
 """Templates: found by name however it is spelt, and combined so that a later one counts more."""
 
-import pytest
+from typing import Any
 
-from everytick.domain.config import Level, overrides
+import pytest
+from hypothesis import given, reject, settings
+
+from everytick.domain.config import UNSET, Level, overrides
+from everytick.domain.job import define_job
 from everytick.domain.templates import Template, by_key, combine, find_templates, template_names
 from everytick.errors import InvalidName, InvalidPolicies
 from everytick.schedules.codec import schedule
+from everytick.schedules.interval import every
 from everytick.schedules.templates import built_in
+from tests.unit.domain.test_config import written
 
 NIGHTLY = Template("nightly", "", schedule("0 3 * * *"), overrides(Level.TEMPLATE, {"retry": None, "priority": 1}))
 URGENT = Template("urgent", "", None, overrides(Level.TEMPLATE, {"priority": 9}))
@@ -58,3 +64,34 @@ def test_what_names_no_templates_is_refused(given: object) -> None:
 def test_a_template_has_a_name_like_a_job() -> None:
     with pytest.raises(InvalidName):
         template_names(["nightly", ""])
+
+
+TEMPLATED = written(Level.TEMPLATE).map(
+    lambda said: {key: value for key, value in said.items() if key != "description"}
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(TEMPLATED, TEMPLATED, written(Level.JOB))
+def test_a_job_from_templates_is_the_job_that_says_all_of_it_itself(
+    first: dict[str, Any], second: dict[str, Any], own: dict[str, Any]
+) -> None:
+    """But for who says it: each value comes from the last that says it."""
+    levels = [{key: value for key, value in said.items() if value is not UNSET} for said in (first, second, own)]
+    templates = [
+        Template(f"t{place}", "", None, overrides(Level.TEMPLATE, said)) for place, said in enumerate(levels[:2])
+    ]
+    origin = combine(templates).origin.without(*levels[2])
+    try:
+        alone = define_job("a", every("1h"), policies={**levels[0], **levels[1], **levels[2]})
+    except InvalidPolicies:
+        reject()
+    taken = define_job("a", every("1h"), policies=levels[2], templates=origin)
+
+    assert [each.value for each in taken.settings.effective().values()] == [
+        each.value for each in alone.settings.effective().values()
+    ]
+    assert {part for part, _ in origin.parts} == {
+        key for key, each in taken.settings.effective().items() if each.origin is Level.TEMPLATE
+    }
+    assert taken.schedule == alone.schedule
