@@ -8,13 +8,14 @@ TYPE_CHECKING = False  # type checkers know better; importing it would cost more
 
 if TYPE_CHECKING:
     from everytick.app import Everytick
+    from everytick.app.backfills import Backfill
     from everytick.app.definition import Definition, JobFunction
     from everytick.app.handle import Handle
     from everytick.app.history import History
     from everytick.app.questions import JobStatus, UpcomingRun
-    from everytick.app.requests import Backfill
     from everytick.app.templates import TemplateDefinition
     from everytick.deciding.explain import Explanation, Verdict
+    from everytick.domain.backfills import BackfillRecord, BackfillStatus
     from everytick.domain.config import UNSET
     from everytick.domain.dependencies import Dependency
     from everytick.domain.occurrence import Cause, EndedOccurrence, Occurrence
@@ -80,6 +81,7 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "app": ("Everytick",),
+    "app.backfills": ("Backfill",),
     "app.definition": (
         "Definition",
         "JobFunction",
@@ -90,11 +92,14 @@ _HOMES = {
         "JobStatus",
         "UpcomingRun",
     ),
-    "app.requests": ("Backfill",),
     "app.templates": ("TemplateDefinition",),
     "deciding.explain": (
         "Explanation",
         "Verdict",
+    ),
+    "domain.backfills": (
+        "BackfillRecord",
+        "BackfillStatus",
     ),
     "domain.config": ("UNSET",),
     "domain.dependencies": ("Dependency",),
@@ -199,6 +204,8 @@ __all__ = [
     "UNSET",
     "AlreadyRunning",
     "Backfill",
+    "BackfillRecord",
+    "BackfillStatus",
     "Calendar",
     "Cause",
     "Change",

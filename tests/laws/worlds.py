@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from everytick import schedule
 from everytick.deciding.plan import plan
+from everytick.domain.backfills import BackfillOrder, BackfillStatus, OpenBackfill
 from everytick.domain.config import Level, overrides
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import Adjusts, Amend, Move, Skip, Undo, adjusted
@@ -96,6 +97,7 @@ def committed(seen: JobSnapshot, plan: Plan) -> JobSnapshot:
             watermark=plan.watermark,
             wake_at=plan.wake_at,
             requests=_left(seen.requests, plan),
+            backfill=_filled(seen.backfill, plan),
             adjustments=_open(seen.adjustments, plan),
             reschedule=None if plan.rescheduled else seen.reschedule,
             narrowed_at=None if plan.narrowed else seen.narrowed_at,
@@ -115,15 +117,26 @@ def with_active(seen: JobSnapshot, active: Any) -> JobSnapshot:
 
 
 def _left(requests: tuple[Request, ...], plan: Plan) -> tuple[Request, ...]:
-    answers = {(each.cause, each.key): each for each in plan.answers}
-    left = []
-    for request in requests:
-        answer = answers.get((request.cause, request.key))
-        if answer is None:
-            left.append(request)
-        elif answer.done_through is not None:
-            left.append(replace(request, after=answer.done_through))
-    return tuple(left)
+    answers = {(each.cause, each.key) for each in plan.answers}
+    return tuple(each for each in requests if (each.cause, each.key) not in answers)
+
+
+def _filled(backfill: OpenBackfill | None, plan: Plan) -> OpenBackfill | None:
+    """The backfill with what is left of it; what it made stays unstarted, as far as it can know."""
+    filling = plan.filling
+    if backfill is None or filling is None:
+        return backfill
+    if filling.status is not BackfillStatus.RUNNING:
+        return None
+    return replace(
+        backfill,
+        after=filling.after,
+        through=filling.through,
+        created=backfill.created + len(filling.ids),
+        pace=filling.pace,
+        paced_at=filling.paced_at,
+        filled_at=filling.filled_at,
+    )
 
 
 def _open(adjustments: tuple[Adjustment, ...], plan: Plan) -> tuple[Adjustment, ...]:
@@ -233,8 +246,10 @@ def request(cause: Cause, number: int, overlap: Overlap | None, reach: int, agai
         key = f"{number}-{len(seen.requests)}-{seen.revision}"
         asked = Request(key, cause, now, overlap=overlap)
         if cause is Cause.BACKFILL:
-            asked = replace(asked, overlap=None, after=now - reach * MINUTE, through=now, again=again)
-        elif cause is Cause.REPLAY:
+            order = BackfillOrder(key, now - reach * MINUTE, now, again, newest_first=bool(number % 2), rate=600)
+            made = OpenBackfill(f"backfill_{key}", order, order.after, order.through, 0, order.rate, now)
+            return replace(seen, backfill=seen.backfill or made)
+        if cause is Cause.REPLAY:
             asked = replace(asked, replay_of="occ_x", scheduled_for=now - reach * MINUTE)
         elif cause is Cause.TRIGGER and again:
             asked = replace(asked, due_at=now + reach * MINUTE)

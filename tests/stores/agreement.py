@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from everytick.deciding.advance import advance
 from everytick.deciding.promises import judge
+from everytick.domain.backfills import BackfillOrder, BackfillStatus
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell
 from everytick.domain.config import Level, overrides
 from everytick.domain.decisions import Plan
@@ -18,13 +19,15 @@ from everytick.domain.facts import (
     Amend,
     Cancel,
     Fact,
+    Fill,
     Move,
     Pause,
+    PlanBackfill,
     Reschedule,
     Resume,
     Rewind,
     Skip,
-    StartBackfill,
+    SteerBackfill,
     Trigger,
     Undo,
     UndoReschedule,
@@ -204,12 +207,25 @@ class Pair:
             self.asked.append(receipt.id)
 
     async def do_backfill(self) -> None:
-        begin = self.now() - timedelta(minutes=self.random.randrange(1, 60))
-        key, as_of_now = self.random.choice("xyz"), self.random.random() < 0.3
-        ask = StartBackfill(key, begin, self.now(), as_of_now=as_of_now)
-        receipt = await self.both("request", await self.job_id(), ask)
-        if isinstance(receipt, Receipt):
-            self.asked.append(receipt.id)
+        begin, key = self.now() - timedelta(minutes=self.random.randrange(1, 60)), self.random.choice("xyz")
+        if self.random.random() < 0.3:
+            receipt = await self.both("request", await self.job_id(), Fill(key, begin))
+            if isinstance(receipt, Receipt):
+                self.asked.append(receipt.id)
+            return
+        again, as_of_now, newest_first = (self.random.random() < 0.3 for _ in range(3))
+        rate = self.random.choice([1, 60, 6_000])
+        order = BackfillOrder(
+            f"{key}{self.random.randrange(4)}", begin, self.now(), again, as_of_now, newest_first, rate=rate
+        )
+        await self.both("request", await self.job_id(), PlanBackfill(order, self.random.random() < 0.7))
+
+    async def do_steer(self) -> None:
+        job_id = await self.job_id()
+        known = await self.both("backfills", job_id) or ()
+        ids = [each.id for each in known] or ["backfill_none"]
+        to = self.random.choice([BackfillStatus.RUNNING, BackfillStatus.PAUSED, BackfillStatus.CANCELED])
+        await self.both("request", job_id, SteerBackfill(self.random.choice(ids), to, "eve"))
 
     async def do_adjust(self) -> None:
         job_id = await self.job_id()
@@ -499,6 +515,7 @@ class Pair:
             await self.both("whole", id_)
         await self.both("existing", [each.id for each in found] + self.asked)
         await self.both("existing", LOWER_HALF)
+        await self.both("backfills")
         for job_id in {each.job_id for each in found} | {record.job.id for record in records}:
             await self.both("spans", job_id, self.now() - timedelta(days=9), self.now())
         await self.both("reports", NodeScope("node-1", NEEDS), 1000)

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from everytick.domain.backfills import BackfillOrder
 from everytick.domain.changes import Put, Remove, Rename
-from everytick.domain.facts import Move, Pause, Replay, Resume, StartBackfill, Trigger
+from everytick.domain.facts import Move, Pause, PlanBackfill, Replay, Resume, Trigger
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Dependence, Upstream, UpstreamRun
@@ -294,7 +295,7 @@ async def test_a_backfilled_instant_of_the_other_job_counts(store: AnyStore, clo
     await store.request(extract, Resume())
     await settle(store)
     now = await store.now()
-    await store.request(extract, StartBackfill("b", now - HOUR, now))
+    await store.request(extract, PlanBackfill(BackfillOrder("b", now - HOUR, now), approved=True))
     await settle(store)
     await run_one(store)
     await settle(store)

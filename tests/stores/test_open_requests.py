@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from everytick.deciding.plan import plan
-from everytick.domain.facts import Cancel, Replay, StartBackfill, Trigger
+from everytick.domain.facts import Cancel, Fill, Replay, Trigger
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
 from everytick.errors import NotFound
@@ -78,27 +78,11 @@ async def test_canceling_after_the_plan_ends_the_occurrence(store: AnyStore, clo
     assert await statuses(store) == ["canceled"]
 
 
-async def test_a_backfill_is_canceled_as_a_whole_until_it_is_answered(store: AnyStore, clock: ManualClock) -> None:
-    """Attack 8: what no plan has made of it is never made."""
-    stored = await put(store, job())
-    asked = StartBackfill("fill", clock.time - 5 * HOUR, clock.time, by="ada")
-    id_ = (await store.request(stored.job_id, asked)).id
-    seen = (await store.whole(id_)).occurrence
-    assert (seen.status, seen.cause, seen.scheduled_for) == ("pending", "backfill", clock.time)
-    assert (await store.request(id_, Cancel("a mistake"))).changed
-    await plan_once(store)
-    assert [(each.id, str(each.status), each.error) for each in await occurrences(store)] == [
-        (id_, "canceled", "a mistake")
-    ]
-
-
-async def test_a_backfill_of_one_instant_is_known_by_the_id_of_that_instant(
-    store: AnyStore, clock: ManualClock
-) -> None:
+async def test_filling_one_instant_is_known_by_the_id_of_that_instant(store: AnyStore, clock: ManualClock) -> None:
     """Attack 8: until a plan it is only requested; canceled, the instant has its occurrence."""
     stored = await put(store, job())
     instant = clock.time.replace(minute=0) - HOUR
-    one = StartBackfill("one", instant - HOUR, instant, scheduled_for=instant)
+    one = Fill("one", instant)
     id_ = (await store.request(stored.job_id, one)).id
     assert (await store.whole(id_)).occurrence.scheduled_for == instant
     assert (await store.request(id_, Cancel("not needed"))).changed

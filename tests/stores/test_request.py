@@ -3,7 +3,7 @@
 import pytest
 
 from everytick.domain.config import Level, overrides
-from everytick.domain.facts import Amend, Cancel, Pause, Resume, StartBackfill, Trigger
+from everytick.domain.facts import Amend, Cancel, Pause, Resume, Trigger
 from everytick.domain.payload import payload
 from everytick.domain.snapshots import Missed
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
@@ -167,21 +167,6 @@ async def test_the_bell_rings_for_changes_that_a_node_may_wait_for(store: AnySto
     assert not await store.bell(0)
     await store.request(stored.job_id, Trigger("k"))
     assert await store.bell(20)
-
-
-async def test_a_backfill_fills_what_is_missing_and_leaves_alone_what_is_there(
-    store: AnyStore, clock: ManualClock
-) -> None:
-    """Planning.md, ids: the id is made of job and instant, so an instant that ran is not run again."""
-    stored = await put(store, job())
-    clock.move(hours=1)
-    await plan_once(store)
-    await run_one(store)
-    begin = clock.time.replace(hour=7, minute=30)
-    await store.request(stored.job_id, StartBackfill("fill", begin, clock.time))
-    await plan_once(store)
-    found = [(each.scheduled_for.hour, str(each.status), str(each.cause)) for each in await occurrences(store)]
-    assert found == [(8, "pending", "backfill"), (9, "queued", "backfill"), (10, "completed", "schedule")]
 
 
 async def test_a_payload_that_is_the_jobs_own_says_nothing_new(store: AnyStore, clock: ManualClock) -> None:

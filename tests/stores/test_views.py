@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from everytick.deciding.plan import plan
+from everytick.domain.backfills import BackfillOrder
 from everytick.domain.decisions import Why
-from everytick.domain.facts import Move, Pause, Reschedule, Resume, Skip, StartBackfill, Trigger
+from everytick.domain.facts import Move, Pause, PlanBackfill, Reschedule, Resume, Skip, Trigger
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
+from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import Missed
 from everytick.domain.upcoming import next_run
 from everytick.stores.base import JobRecord, NodeScope
@@ -128,8 +130,8 @@ async def test_the_last_run_enqueued_is_the_newest_by_its_making(beside: tuple[S
     await store.request(id_, Trigger("now"))
     await plan_once(store)
     first = await person.time("select last_enqueued from jobs")
-    fill = StartBackfill("fill", made - 2 * HOUR, made - HOUR)
-    await store.request(id_, fill)
+    order = BackfillOrder("fill", made - 2 * HOUR, made - HOUR, overlap=Overlap.ALLOW)
+    await store.request(id_, PlanBackfill(order, approved=True))
     await plan_once(store)
     newest = await person.time("select max(created_at) from occurrences where cause = 'backfill'")
     assert first is not None

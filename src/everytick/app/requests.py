@@ -1,24 +1,22 @@
-"""Requests: what people and programs ask of a job beside its schedule: trigger, replay, backfill, and cancel."""
+"""Requests: what people and programs ask of a job beside its schedule: trigger, replay, and cancel."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from everytick.app.guarding import Guarding
+from everytick.app.backfills import Backfills
 from everytick.app.handle import Handle
 from everytick.app.lookups import moment_of
 from everytick.domain.config import UNSET, Unset
 from everytick.domain.names import checked_name
-from everytick.domain.values import value
 from everytick.errors import Conflict, InvalidInstant, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from everytick.domain.keywords import LateOverlapWord, OverlapWord
+    from everytick.domain.keywords import OverlapWord
     from everytick.domain.occurrence import Occurrence
     from everytick.domain.payload import Payload
     from everytick.domain.policies import Overlap
@@ -26,28 +24,7 @@ if TYPE_CHECKING:
     from everytick.stores.base import Whole
 
 
-class AsOf(StrEnum):
-    """Which definition names the past instants of a backfill: that of their time, or the newest."""
-
-    THEN = "then"
-    NOW = "now"
-
-
-@value(frozen=True)
-class Backfill:
-    """What a backfill asks for: instants without an occurrence, at most 10,000 of them shown.
-
-    `key` and `id` are None if it was dry. By `id` it can be looked at and canceled until a plan
-    has answered it; of one single instant it is the id of that instant's occurrence.
-    """
-
-    key: str | None
-    instants: tuple[datetime, ...]
-    more: bool
-    id: str | None = None
-
-
-class Requests(Guarding):
+class Requests(Backfills):
     """Requests for occurrences. The store keeps each until a plan answers it."""
 
     async def trigger(
@@ -175,8 +152,7 @@ class Requests(Guarding):
     ) -> Handle:
         """Ask for an occurrence of the instant that did not run and has this id."""
         from everytick.app.past_instants import instant_of, moved_to
-        from everytick.domain.facts import StartBackfill
-        from everytick.domain.upcoming import TICK
+        from everytick.domain.facts import Fill
 
         found = await instant_of(store, id_)
         if found is None:
@@ -186,54 +162,16 @@ class Requests(Guarding):
             raise Conflict(f"{id_} was moved to {to.isoformat()} and runs there: wait for it, or trigger the job")
         if from_task is not None:
             raise Conflict(f"{id_} has not run, so that no task has a result to keep: replay it without from_task")
-        fact = StartBackfill(
-            _key(key)[0], instant - TICK, instant, scheduled_for=instant, overlap=rule, reason=reason, by=by
-        )
+        fact = Fill(_key(key)[0], instant, rule, reason, by)
         return Handle((await store.request(record.job.id, fact)).id, self._opened, by)
-
-    async def backfill(
-        self,
-        name: str,
-        after: datetime | str,
-        through: datetime | str,
-        *,
-        again: bool = False,
-        overlap: LateOverlapWord | None = None,
-        as_of: Literal["then", "now"] = "then",
-        dry_run: bool = False,
-        by: str | None = None,
-    ) -> Backfill:
-        """Ask for the past instants in `(after, through]`, one after the other, and return which these are.
-
-        The definition that was in force then names them, before the first version the first; with
-        `as_of="now"` the newest does. Those that have an occurrence are left alone unless `again`
-        says otherwise; one that was moved has it elsewhere. They wait in line, or overlap where
-        the job does, unless `overlap` names another rule.
-        """
-        from everytick.app.past_instants import unfilled
-        from everytick.domain.facts import StartBackfill
-        from everytick.domain.reading import choice
-
-        rule, as_of_now = _filling_rule(overlap), choice("as_of", AsOf, as_of) is AsOf.NOW
-        store = await self._opened()
-        record = await self._find(store, name)
-        now, begin, end = await store.now(), moment_of(after), moment_of(through)
-        if begin >= min(end, now):
-            reason = f"must come before {min(end, now).isoformat()}: a backfill asks for the past, in order"
-            raise InvalidInstant(after, reason)
-        missing, more = await unfilled(store, record, begin, min(end, now), again=again, as_of_now=as_of_now)
-        if dry_run or not missing:
-            return Backfill(None, tuple(missing), more)
-        key, _ = _key(None)
-        single = missing[0] if len(missing) == 1 and not more else None
-        fact = StartBackfill(key, begin, end, again, as_of_now, single, rule, by=self._by(by))
-        return Backfill(key, tuple(missing), more, (await store.request(record.job.id, fact)).id)
 
     async def cancel(self, occurrence_id: str, *, reason: str = "", by: str | None = None) -> bool:
         """End an occurrence that no node has claimed, or ask its node to stop. Return whether it was still active.
 
-        What is asked for and not planned yet is ended too: it never runs.
+        What is asked for and not planned yet is ended too: it never runs. The id of a backfill ends that.
         """
+        if occurrence_id.startswith("backfill_"):
+            return await (await self.find_backfill(occurrence_id)).cancel(by)
         from everytick.domain.facts import Cancel
 
         store = await self._opened()
@@ -287,16 +225,6 @@ def _rule(given: str | None) -> Overlap | None:
     from everytick.domain.reading import choice
 
     return choice("overlap", Overlap, given)
-
-
-def _filling_rule(given: str | None) -> Overlap | None:
-    """Return the overlap rule of a backfill. As for late instants, none may cancel another instant of it."""
-    if given is None:
-        return None
-    from everytick.domain.policies import LateOverlap, Overlap
-    from everytick.domain.reading import choice
-
-    return Overlap(choice("overlap", LateOverlap, given).value)
 
 
 def _key(given: str | None) -> tuple[str, int | None]:

@@ -28,7 +28,7 @@ _BEGINNING = re.compile(r"(?:occ_)?([0-9a-f]{8}[0-9a-f-]{0,27})")
 
 def short(id_: str) -> str:
     """Return the id as a table shows it: its first eight characters on a terminal, all of it in a pipe."""
-    return id_.removeprefix("occ_")[:_SHORT_CHARACTERS] if is_terminal() else id_
+    return id_.removeprefix("occ_").removeprefix("backfill_")[:_SHORT_CHARACTERS] if is_terminal() else id_
 
 
 def with_short_ids(text: str) -> str:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from everytick.app import Everytick
     from everytick.app.handle import Handle
-    from everytick.app.requests import Backfill
     from everytick.domain.occurrence import Occurrence
     from everytick.stores.base import Whole
 
@@ -193,56 +192,6 @@ def cancel_verb(occurrence: str, reason: str, yes: bool) -> None:
     confirm(f"cancel {id_}, which is {found.status}?", yes)
     was_active = ask(lambda app: app.cancel(id_, reason=reason, by=who()))
     say("canceled, or its node was told to stop it" if was_active else f"it had ended before: {found.status}")
-
-
-@click.command(
-    "backfill",
-    cls=Verb,
-    help="Ask for past instants that have no occurrence.\n\n"
-    "Those after one moment and through another, one after the other. Writes how many.\n\n"
-    "Example: everytick backfill nightly --after 2026-11-01 --through 2026-11-08",
-)
-@job_argument("job")
-@click.option("--after", required=True, metavar="T", help="The instants after this moment.")
-@click.option("--through", required=True, metavar="T", help="And not later than this one.")
-@click.option("--again", is_flag=True, help="Also those that have an occurrence.")
-@click.option(
-    "--overlap",
-    callback=_one_of("queue", "skip", "allow"),
-    metavar="RULE",
-    help="queue, skip or allow; by default they wait in line.",
-)
-@click.option(
-    "--as-of",
-    default="then",
-    type=click.Choice(["then", "now"]),
-    help="Whether the definition of that time names the instants, or the newest.",
-)
-@click.option("--dry-run", is_flag=True, help="Only say how many.")
-@in_utc
-@sure
-def backfill_verb(
-    job: str, after: str, through: str, again: bool, overlap: Any, as_of: Any, dry_run: bool, utc: bool, yes: bool
-) -> None:
-    """Ask for past instants that have no occurrence."""
-    times = Times(utc)
-    begin, end = times.read(after), times.read(through)
-
-    def asked(dry: bool) -> Backfill:
-        what = "looking for instants without an occurrence"
-        given: dict[str, Any] = {"again": again, "overlap": overlap, "as_of": as_of, "dry_run": dry}
-        return ask(lambda app: app.backfill(job, begin, end, **given, by=who()), telling=what)
-
-    backfill = asked(True)
-    count = f"{len(backfill.instants):,}{' or more' if backfill.more else ''}"
-    if not backfill.instants:
-        say("every instant of that time has its occurrence already")
-    elif not dry_run:
-        first, last = times.shown(backfill.instants[0]), times.shown(backfill.instants[-1])
-        confirm(f"ask for {count} occurrences of '{shown(job)}', from {first} to {last}?", yes)
-        made = asked(False)
-        say(f"asked for {count} occurrences; until they are planned, everytick cancel {made.id} ends all of it")
-    write(str(len(backfill.instants)))
 
 
 # ----------------------------------------------------------------------------------------------------- the schedule

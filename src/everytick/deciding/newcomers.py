@@ -1,9 +1,9 @@
 """The newcomers of a plan: the instants that are due and the requests of people and programs, in one order."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from heapq import merge
-from itertools import islice
 from typing import ClassVar
 
 from everytick.deciding.candidates import Candidate
@@ -14,8 +14,9 @@ from everytick.domain.decisions import Refusal
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import LateOverlap, Overlap
-from everytick.domain.snapshots import AdjustmentKind, Edition, JobSnapshot, Request
+from everytick.domain.snapshots import JobSnapshot, Request
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import TICK
 from everytick.domain.values import value
 
 _LATE_RULES = {
@@ -29,7 +30,10 @@ _COSTLY = (Overlap.SKIP, Overlap.CANCEL_RUNNING)
 
 @value
 class Newcomer:
-    """An instant that is due or a request, with its overlap rule, and a refusal if one was decided before."""
+    """An instant that is due or a request, with its overlap rule, and a refusal if one was decided before.
+
+    `told` is what is said of one that a backfill asks for.
+    """
 
     status: ClassVar = OccurrenceStatus.PENDING
     superseded_by_next: ClassVar = False
@@ -45,6 +49,7 @@ class Newcomer:
     candidate: Candidate | None = None
     request: Request | None = None
     refusal: Refusal | None = None
+    told: str = ""
 
     @property
     def is_instant(self) -> bool:
@@ -55,19 +60,14 @@ class Newcomer:
 class Newcomers:
     """All newcomers of a plan, in the order of the line.
 
-    `asked` are those whom no schedule names, in order. `more` names the backfills that ask for
-    more than fits into a plan, each with the last instant that stands in this line, or None
-    where it has no place in it at all.
+    `asked` are those whom no schedule names, in order.
     """
 
-    __slots__ = ("asked", "found", "job", "more", "snapshot")
+    __slots__ = ("asked", "found", "job", "snapshot")
 
-    def __init__(self, snapshot: JobSnapshot, job: Job, found: DueInstants, now: datetime, limit: int) -> None:
+    def __init__(self, snapshot: JobSnapshot, job: Job, found: DueInstants, now: datetime) -> None:
         self.snapshot, self.job, self.found = snapshot, job, found
-        self.asked: list[Newcomer] = []
-        self.more: dict[str, datetime | None] = {}
-        if snapshot.requests:
-            self._ask(now, limit)
+        self.asked = [self._asked(request, now) for request in snapshot.requests]
 
     def in_order(self) -> Iterator[Newcomer]:
         """Give all newcomers by (line_at, id). An id is made only when its turn comes."""
@@ -91,51 +91,27 @@ class Newcomers:
         return settings.overlap, late
 
     def _catches_up(self) -> bool:
-        """Whether late ones of the schedule are kept now, or wait in line."""
-        kept, on_time = self.found.candidates, self.found.on_time
-        return any(each.refusal is None and each.instant != on_time for each in kept) or any(
-            each.late and each.cause is Cause.SCHEDULE for each in self.snapshot.waiting
+        """Whether late ones of the schedule are kept now, or wait in line, or what fills the past is active."""
+        kept, on_time, snapshot = self.found.candidates, self.found.on_time, self.snapshot
+        return (
+            any(each.refusal is None and each.instant != on_time for each in kept)
+            or any(each.late and each.cause is Cause.SCHEDULE for each in snapshot.waiting)
+            or any(each.cause is Cause.BACKFILL for each in (*snapshot.waiting, *snapshot.busy))
         )
 
-    def _ask(self, now: datetime, limit: int) -> None:
-        taken: set[str] = set()
-        for request in self.snapshot.requests:
-            if request.cause is Cause.BACKFILL:
-                asked = [each for each in self._backfill(request, limit - len(taken)) if each.id not in taken]
-                self.asked += asked
-                taken |= {each.id for each in asked}
-            else:
-                refusal = too_late(self.job, request, now)
-                self.asked.append(requested(self.snapshot.job_id, self.job, request, refusal))
+    def _asked(self, request: Request, now: datetime) -> Newcomer:
+        if request.cause is Cause.BACKFILL:
+            return self._filling(request)
+        return requested(self.snapshot.job_id, self.job, request, too_late(self.job, request, now))
 
-    def _backfill(self, request: Request, room: int) -> list[Newcomer]:
-        """The instants that a backfill asks for, as many as fit."""
-        assert request.after is not None, "a backfill says where it begins"
-        editions, through = self._of_its_time(request)
-        named = past_instants(editions, request.after, through)
-        found = list(islice((each for each in named if not self._is_moved(request, each[0])), room + 1))
-        if len(found) > room:
-            del found[room:]
-            self.more[request.key] = found[-1][0] if found else None
-        elif through < _end_of(request):
-            self.more[request.key] = through
-        return [_filling(self.snapshot.job_id, self.job, request, instant, before) for instant, before in found]
-
-    def _of_its_time(self, request: Request) -> tuple[tuple[Edition, ...], datetime]:
-        """The definitions that name the instants of a backfill, and how far they are known."""
-        if request.as_of_now:
-            return (Edition(self.job),), _end_of(request)
+    def _filling(self, request: Request) -> Newcomer:
+        """What fills one past instant: it covers what the definition of its time says."""
+        instant = request.scheduled_for
+        assert instant is not None, "it says which instant it fills"
         past = next((each for each in self.snapshot.pasts if each.key == request.key), None)
-        if past is None:
-            return self.snapshot.editions, _end_of(request)
-        return (*past.editions, *self.snapshot.editions), min(_end_of(request), past.through or _end_of(request))
-
-    def _is_moved(self, request: Request, instant: datetime) -> bool:
-        """Whether the instant was moved or rescheduled: then it has another occurrence, which may be still to come."""
-        return not request.again and any(
-            each.at == instant and each.kind is AdjustmentKind.MOVE and each.vacates
-            for each in self.snapshot.adjustments
-        )
+        editions = self.snapshot.editions if past is None else (*past.editions, *self.snapshot.editions)
+        named = next((each for each in past_instants(editions, instant - TICK, instant)), (instant, None))
+        return replace(requested(self.snapshot.job_id, self.job, request), covers_after=named[1])
 
 
 def _place(newcomer: Newcomer) -> tuple[datetime, str]:
@@ -169,7 +145,7 @@ def requested(job_id: str, job: Job, request: Request, refusal: Refusal | None =
         asked,
         scheduled_for,
         request.cause,
-        request.overlap or _asked_rule(job),
+        request.overlap or asked_rule(job),
         request.covers_after,
         request.covers_through or scheduled_for,
         request=request,
@@ -177,8 +153,8 @@ def requested(job_id: str, job: Job, request: Request, refusal: Refusal | None =
     )
 
 
-def _asked_rule(job: Job) -> Overlap:
-    """Return the overlap rule of a request that names none.
+def asked_rule(job: Job) -> Overlap:
+    """Return the overlap rule of a request or backfill that names none.
 
     It waits in line, so that it is not dropped and does not overlap; a job that may overlap may
     never be idle, so there it comes in at once.
@@ -186,22 +162,7 @@ def _asked_rule(job: Job) -> Overlap:
     return Overlap.ALLOW if job.settings.overlap is Overlap.ALLOW else Overlap.QUEUE
 
 
-def _filling(job_id: str, job: Job, request: Request, instant: datetime, before: datetime | None) -> Newcomer:
-    id_ = request.filling_id(job_id, instant)
-    # With equal times in line their ids would decide, which are in no order; a microsecond for each
-    # second keeps the order of time, and says the same however often the backfill is cut.
-    line_at = request.requested_at - (_end_of(request) - instant) // 1_000_000
-    rule = request.overlap or _asked_rule(job)
-    return Newcomer(id_, line_at, instant, Cause.BACKFILL, rule, before, instant, request=request)
-
-
-def _end_of(request: Request) -> datetime:
-    """Return the end of a backfill: the schedule itself runs what was still to come when the backfill was asked for."""
-    assert request.through is not None, "a backfill says where it ends"
-    return min(request.through, request.requested_at)
-
-
 def restarting(job: Job, instant: datetime) -> Newcomer:
     """Return what an instant of the restart schedule asks for."""
-    rule = _asked_rule(job)
+    rule = asked_rule(job)
     return Newcomer(ids.restart_id(job.id, instant), instant, instant, Cause.RESTART, rule, None, instant)

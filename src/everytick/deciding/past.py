@@ -28,6 +28,26 @@ def past_instants(
             yield from _named(edition, begin, end)
 
 
+def past_instants_back(
+    editions: Sequence[Edition], after: datetime, through: datetime
+) -> Iterator[tuple[datetime, datetime | None]]:
+    """Give the same instants, newest first."""
+    for place in reversed(range(len(editions))):
+        begin, end = after, through
+        since = editions[place].in_force_after if place else None
+        if since is not None:
+            begin = max(after, since)
+        following = editions[place + 1].in_force_after if place + 1 < len(editions) else None
+        if following is not None:
+            end = min(through, following)
+        schedule = editions[place].job.bound(None)
+        instant = schedule.last_at(end) if begin < end else None
+        while instant is not None and instant > begin:
+            before = schedule.last_at(instant - TICK)
+            yield instant, before
+            instant = before
+
+
 def _named(edition: Edition, after: datetime, through: datetime) -> Iterator[tuple[datetime, datetime | None]]:
     schedule = edition.job.bound(None)
     while found := schedule.instants(after, through, _AT_ONCE):

@@ -13,11 +13,13 @@ from itertools import takewhile
 from everytick.deciding.admission import Line
 from everytick.deciding.candidates import Candidate, Segment, segments_of
 from everytick.deciding.dependence import first_deadline, waiting_words, waits_for
+from everytick.deciding.filling import Fills
 from everytick.deciding.newcomers import Newcomer, Newcomers, requested
 from everytick.deciding.recovery import DueInstants, due
 from everytick.deciding.spans import skips_of, spans_of, status_of
 from everytick.deciding.stopping import next_stop, stop_or_restart
 from everytick.deciding.tick import plain_tick
+from everytick.domain.backfills import BackfillStatus, Filling, OpenBackfill
 from everytick.domain.config import Unset
 from everytick.domain.decisions import Creation, Ending, Plan, Refusal, RequestAnswer, Span, Why
 from everytick.domain.ids import occurrence_id
@@ -25,7 +27,7 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
 from everytick.domain.schedule import waits_for_end
-from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Request, Rescheduled
+from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Rescheduled
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import TICK, ComingRun, coming, in_force, next_instant, next_run
 
@@ -63,7 +65,7 @@ def _decide(snapshot: JobSnapshot, now: datetime, limit: int) -> Plan:
     # The instants of a pause become one span when it ends: until then next to nothing of the schedule is decided.
     found = _held(snapshot, now) if paused else due(snapshot, job, now)
     line = Line(snapshot, job, paused=paused)
-    newcomers = Newcomers(snapshot, job, found, now, limit)
+    newcomers = Newcomers(snapshot, job, found, now)
     if (restarted := stop_or_restart(snapshot, job, now, line)) is not None:
         newcomers.asked.append(restarted)
     if snapshot.narrowed_at is not None and not paused and not line.narrow(job, snapshot.narrowed_at, limit):
@@ -76,8 +78,18 @@ def _decide(snapshot: JobSnapshot, now: datetime, limit: int) -> Plan:
     else:
         line.release(limit)
     decided = _Decided(snapshot, job, found, line, now, paused)
+    if snapshot.backfill is not None:
+        decided.fills = _fills(snapshot, job, newcomers, line, now, limit - len(line.releases))
     decided.admit(newcomers, limit - len(line.releases))
     return decided.plan()
+
+
+def _fills(snapshot: JobSnapshot, job: Job, newcomers: Newcomers, line: Line, now: datetime, room: int) -> Fills:
+    """Return what the open backfill gets; it joins the newcomers, behind all others."""
+    wanted = sum(1 for each in newcomers.found.candidates if each.refusal is None) + len(newcomers.asked)
+    fills = Fills(snapshot, job, line, now, wanted, room - wanted)
+    newcomers.asked += fills.newcomers
+    return fills
 
 
 def _newest(found: DueInstants, line: Line) -> datetime | None:
@@ -169,7 +181,7 @@ def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: i
     unseen = snapshot.busy_count + snapshot.waiting_count - len(snapshot.busy) - len(snapshot.waiting)
     more = (ended and len(unclaimed) + unseen > limit) or more_asked
     awaits_ends = is_over and snapshot.busy_count > len(idle)
-    more = more or (awaits_ends and not snapshot.awaited)
+    more = more or (awaits_ends and not snapshot.awaited) or (is_over and snapshot.more_backfills)
     return Plan(
         snapshot.job_id,
         snapshot.revision,
@@ -181,6 +193,20 @@ def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: i
         answers=tuple(RequestAnswer(each.key, each.cause) for each in asked),
         awaits_ends=awaits_ends,
         coming=_coming(snapshot, now),
+        filling=_given_up(snapshot.backfill) if snapshot.backfill is not None and is_over else None,
+    )
+
+
+def _given_up(backfill: OpenBackfill) -> Filling:
+    """End the backfill of a removed job: it gets no more occurrences."""
+    return Filling(
+        backfill.order.key,
+        backfill.after,
+        backfill.through,
+        backfill.pace,
+        backfill.paced_at,
+        backfill.filled_at,
+        status=BackfillStatus.CANCELED,
     )
 
 
@@ -198,7 +224,7 @@ class _Decided:
     """
 
     __slots__ = (
-        "creations", "cut_asked", "cut_candidates", "found", "job", "line", "more", "now", "paused", "refused",
+        "creations", "cut_asked", "cut_candidates", "fills", "found", "job", "line", "now", "paused", "refused",
         "settled", "snapshot",
     )  # fmt: skip
 
@@ -211,7 +237,7 @@ class _Decided:
         self.settled: list[Newcomer] = []
         self.cut_candidates: list[Candidate] = []
         self.cut_asked: list[Newcomer] = []
-        self.more: dict[str, datetime | None] = {}
+        self.fills: Fills | None = None
 
     def admit(self, newcomers: Newcomers, room: int) -> None:
         """Take the newcomers in order until the plan is full. One that is only recorded in a span takes no room."""
@@ -240,13 +266,12 @@ class _Decided:
             self.cut_asked = [each for each in newcomers.asked if each.id not in taken]
             seen = {each.candidate.named_for for each in self.settled if each.candidate is not None}
             self.cut_candidates = [each for each in self.found.candidates if each.named_for not in seen]
-        self.more = newcomers.more
 
     def _verdict(self, newcomer: Newcomer) -> OccurrenceStatus | Refusal | None:
         """Pending or queued, why not, or None for what a backfill asks for and the schedule has just created."""
         if newcomer.refusal is not None:
             return newcomer.refusal
-        if newcomer.request is not None and newcomer.id in self.line.newcomers:
+        if newcomer.cause is not Cause.SCHEDULE and newcomer.id in self.line.newcomers:
             return None
         if self.job.settings.skip_if_successful and newcomer.candidate is not None and not newcomer.late:
             successful = self._already_successful(newcomer)
@@ -318,11 +343,20 @@ class _Decided:
             snapshot.narrowed_at is not None and not self.paused,
             line.cancels_because,
             coming=_coming(snapshot, self.now, idle=idle),
+            filling=self._filling(),
         )
+
+    def _filling(self) -> Filling | None:
+        """What is written of the open backfill."""
+        backfill = self.snapshot.backfill
+        if self.fills is None or backfill is None:
+            return None
+        made = {each.id for each in self.creations if each.cause is Cause.BACKFILL}
+        return self.fills.written(made, {each.id for each in self.cut_asked}, backfill)
 
     def _awaits_ends(self) -> bool:
         """Whether anything follows from an end: an occurrence waits in line, or an instant is counted from it."""
-        if self.line.waiting_count:
+        if self.line.waiting_count or (self.fills is not None and self.fills.awaits_ends):
             return True
         coming = (each.job for each in self.snapshot.editions if each.in_force_after and each.in_force_after > self.now)
         return waits_for_end(self.job.schedule) or any(waits_for_end(each.schedule) for each in coming)
@@ -358,7 +392,6 @@ class _Decided:
         if (
             self.cut_candidates
             or self.cut_asked
-            or self.more
             or snapshot.more_requests
             or line.goes_on
             or (line.waiting_count and line.in_the_way > 0 and line.has_room)
@@ -373,9 +406,12 @@ class _Decided:
         if self.paused:
             ends = [pause.until for pause in snapshot.pauses if pause.until is not None and now < pause.until]
             stop = next_stop(snapshot, self.job, now) if line.busy_count else None
-            others = [stop, snapshot.next_request_at, first_deadline(line.unmet.values()), *ends]
+            others = [stop, snapshot.next_request_at, self._next_fill(), first_deadline(line.unmet.values()), *ends]
             return min(filter(None, others), default=None)
-        return self._next_instant(watermark)
+        return min(filter(None, (self._next_instant(watermark), self._next_fill())), default=None)
+
+    def _next_fill(self) -> datetime | None:
+        return None if self.fills is None else self.fills.wake_at
 
     def _next_instant(self, watermark: datetime) -> datetime | None:
         """The first time after the watermark at which there is something to decide."""
@@ -392,25 +428,9 @@ class _Decided:
         return min(filter(None, [found, *others]), default=None)
 
     def _answers(self) -> list[RequestAnswer]:
-        """Return the requests that are answered, and how far a backfill has come that goes on."""
-        answers: list[RequestAnswer] = []
-        for request in self.snapshot.requests:
-            cut = [each.scheduled_for for each in self.cut_asked if each.request is request]
-            if cut or (request.cause is Cause.BACKFILL and request.key in self.more):
-                through = self._filled_through(request.key, cut)
-                if through is not None:
-                    answers.append(RequestAnswer(request.key, request.cause, through))
-            else:
-                answers.append(RequestAnswer(request.key, request.cause))
-        return answers
-
-    def _filled_through(self, key: str, cut: list[datetime]) -> datetime | None:
-        """The last instant of a backfill before everything of it that is left."""
-        if not cut:
-            return self.more[key]
-        settled = [each for each in self.settled if each.request is not None and each.request.key == key]
-        done = [each.scheduled_for for each in settled if each.cause is Cause.BACKFILL]
-        return max((at for at in done if at < min(cut)), default=None)
+        """Return the requests that are answered."""
+        cut = {id(each.request) for each in self.cut_asked}
+        return [RequestAnswer(each.key, each.cause) for each in self.snapshot.requests if id(each) not in cut]
 
     def _used(self) -> list[Adjustment]:
         """The adjustments that had their effect."""
@@ -444,7 +464,7 @@ def _creation(
         newcomer.covers_through,
         newcomer.late,
         why,
-        detail if request is None else _as_asked(request, detail),
+        _as_asked(newcomer.told if request is None else request.detail, detail),
         _payload(job, newcomer, adjustment),
         None if request is None else request.replay_of,
         None if adjustment is None else adjustment.overrides,
@@ -452,9 +472,9 @@ def _creation(
     )
 
 
-def _as_asked(request: Request, detail: str) -> str:
+def _as_asked(who: str, detail: str) -> str:
     """Return the detail of the decision with the name of the person who asked, and the reason."""
-    return ", ".join(filter(None, (request.detail, detail)))
+    return f"{who}, {detail}" if who and detail else who or detail
 
 
 def _payload(job: Job, newcomer: Newcomer, adjustment: Adjustment | None) -> Payload | None:

@@ -66,6 +66,7 @@ def _is_plain(snapshot: JobSnapshot) -> bool:
         or snapshot.retire_at is not None
         or snapshot.narrowed_at is not None
         or snapshot.is_needed
+        or snapshot.backfill is not None
         or len(snapshot.editions) > 1
     ):
         return False

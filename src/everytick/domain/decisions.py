@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from everytick.domain.backfills import Filling
 from everytick.domain.config import Overrides
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
@@ -96,11 +97,10 @@ class Ending:
 
 @value
 class RequestAnswer:
-    """A request that the plan has answered. A backfill that was cut goes on after `done_through`."""
+    """A request that the plan has answered."""
 
     key: str
     cause: Cause
-    done_through: datetime | None = None
 
 
 @value
@@ -119,6 +119,7 @@ class Plan:
     `narrowed` says that all is ended that an edit of `recovery` left without a reason.
 
     `tells` wakes each job that depends on this one and has an occurrence in line.
+    `filling` is what the plan did for the job's open backfill.
 
     `coming` are the runs to come that the job's horizon shows. It is None for a job without one.
     """
@@ -143,6 +144,7 @@ class Plan:
     cancels_because: str = ""
     tells: bool = False
     coming: tuple[ComingRun, ...] | None = None
+    filling: Filling | None = None
 
 
 PUT_OFF_FOR = timedelta(minutes=1)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
 
+from everytick.domain.backfills import BackfillOrder, BackfillStatus
 from everytick.domain.config import Overrides
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
@@ -53,21 +54,33 @@ class Replay:
 
 
 @value
-class StartBackfill:
-    """Run the instants in `(after, through]` that have no occurrence; with `again` those that have one too.
-
-    The definitions of their time name them, with `as_of_now` the newest definition. `scheduled_for` asks for
-    that instant alone.
-    """
+class Fill:
+    """Run the one past instant `at`, which has no occurrence. The definition of its time names it."""
 
     key: str
-    after: datetime
-    through: datetime
-    again: bool = False
-    as_of_now: bool = False
-    scheduled_for: datetime | None = None
+    at: datetime
     overlap: Overlap | None = None
     reason: str = ""
+    by: str = ""
+
+
+@value
+class PlanBackfill:
+    """Keep a backfill, with `approved` as one that runs. The same key again means the same backfill."""
+
+    order: BackfillOrder
+    approved: bool = False
+
+
+@value
+class SteerBackfill:
+    """Let a backfill of the job run, pause or end: `to` is RUNNING, PAUSED or CANCELED.
+
+    What it has made and no node has claimed ends with a cancel. What runs is left to end.
+    """
+
+    id: str
+    to: BackfillStatus
     by: str = ""
 
 
@@ -165,14 +178,17 @@ class Cancel:
     reason: str = "canceled"
 
 
-Asks: TypeAlias = Trigger | Replay | StartBackfill
+Asks: TypeAlias = Trigger | Replay | Fill
 Adjusts: TypeAlias = Skip | Move | Amend | Undo
-Fact: TypeAlias = Asks | Adjusts | Pause | Resume | Reschedule | UndoReschedule | Rewind | Cancel
+Backfills: TypeAlias = PlanBackfill | SteerBackfill
+Fact: TypeAlias = Asks | Adjusts | Backfills | Pause | Resume | Reschedule | UndoReschedule | Rewind | Cancel
 
-ASKS: tuple[type[Asks], ...] = (Trigger, Replay, StartBackfill)
+ASKS: tuple[type[Asks], ...] = (Trigger, Replay, Fill)
 """What asks for occurrences. Only these take a transaction of the caller's own."""
 
-REVISES: frozenset[type[Fact]] = frozenset({Pause, Resume, Skip, Move, Amend, Undo, Reschedule, UndoReschedule, Rewind})
+REVISES: frozenset[type[Fact]] = frozenset(
+    {Pause, Resume, Skip, Move, Amend, Undo, Reschedule, UndoReschedule, Rewind, PlanBackfill, SteerBackfill}
+)
 """What makes older snapshots of the job stale. A plan that did not see one of the others is only late."""
 
 
@@ -208,7 +224,7 @@ def request_of(fact: Asks, at: datetime) -> Request:
                 keeps=fact.keeps,
                 call=fact.call,
             )
-        case StartBackfill():
+        case Fill():
             return Request(
                 fact.key,
                 Cause.BACKFILL,
@@ -216,11 +232,7 @@ def request_of(fact: Asks, at: datetime) -> Request:
                 overlap=fact.overlap,
                 reason=fact.reason,
                 by=fact.by,
-                scheduled_for=fact.scheduled_for,
-                after=fact.after,
-                through=fact.through,
-                again=fact.again,
-                as_of_now=fact.as_of_now,
+                scheduled_for=fact.at,
             )
 
 

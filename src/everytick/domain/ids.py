@@ -66,13 +66,13 @@ def restart_id(job_id: str, instant: datetime) -> str:
 
 
 def backfill_id(job_id: str, key: str) -> str:
-    """Return the id of a backfill as a whole: it can be looked at and canceled by it until a plan has answered it."""
-    return "occ_" + _uuid5(_OCCURRENCES, f"{job_id}:backfill:{key}")
+    """Return the id of a backfill as a whole."""
+    return "backfill_" + _uuid5(_OCCURRENCES, f"{job_id}:backfill:{key}")
 
 
-def backfill_again_id(job_id: str, backfill_id: str, instant: datetime) -> str:
-    """Return the id of an instant that a backfill runs though it already has an occurrence."""
-    return "occ_" + _uuid5(_OCCURRENCES, f"{job_id}:backfill:{backfill_id}:{unix_text(instant)}")
+def backfill_again_id(job_id: str, key: str, instant: datetime) -> str:
+    """Return the id of an instant that the backfill of this key runs though it already has an occurrence."""
+    return "occ_" + _uuid5(_OCCURRENCES, f"{job_id}:backfill:{key}:{unix_text(instant)}")
 
 
 def run_id(occurrence_id: str, task_id: str) -> str:

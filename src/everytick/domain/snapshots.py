@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from everytick.domain import ids
+from everytick.domain.backfills import OpenBackfill
 from everytick.domain.config import Overrides
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
@@ -141,10 +142,8 @@ class Request:
 
     It is never stored as asked for later than at that moment.
 
-    A backfill asks for the instants in `(after, through]`, named by the definitions of their
-    time unless it is `as_of_now`; with `scheduled_for` it asks for that instant alone. Every
-    other request asks for one occurrence. `keeps` are the tasks whose results a replay takes
-    over from its original.
+    Every request asks for one occurrence, of cause backfill for the past instant `scheduled_for`, which the
+    definition of its time names. `keeps` are the tasks whose results a replay takes over from its original.
 
     `call` is drawn at random by each call that names a key: a repeat of the same call finds its
     own occurrence, whatever became of it. Without it the key itself was drawn by the call.
@@ -166,11 +165,7 @@ class Request:
     scheduled_for: datetime | None = None
     covers_after: datetime | None = None
     covers_through: datetime | None = None
-    after: datetime | None = None
-    through: datetime | None = None
-    again: bool = False
     keeps: tuple[str, ...] = ()
-    as_of_now: bool = False
     call: int | None = None
     nth: int = 1
     due_at: datetime | None = None
@@ -190,36 +185,31 @@ class Request:
         return ", ".join(filter(None, (self.by and f"by {self.by}", self.reason)))
 
     def occurrence_id(self, job_id: str) -> str:
-        """Return the id of what it asks for; of a backfill of many instants, an id of its own."""
+        """Return the id of what it asks for."""
         match self.cause:
             case Cause.REPLAY:
                 return ids.replay_id(job_id, self.key, self.nth)
             case Cause.CREATE:
                 return ids.create_id(job_id, self.nth)
             case Cause.BACKFILL:
-                one = self.scheduled_for
-                return ids.backfill_id(job_id, self.key) if one is None else self.filling_id(job_id, one)
+                assert self.scheduled_for is not None, "it says which instant it fills"
+                return ids.occurrence_id(job_id, self.scheduled_for)
             case _:
                 return ids.trigger_id(job_id, self.key, self.nth)
-
-    def filling_id(self, job_id: str, instant: datetime) -> str:
-        """Return the id that an instant of a backfill has."""
-        if self.again:
-            return ids.backfill_again_id(job_id, self.key, instant)
-        return ids.occurrence_id(job_id, instant)
 
 
 @value
 class Past:
-    """The definitions of the time that a backfill of this key asks for, before those of the snapshot.
+    """The definitions of the time that a backfill or request of this key asks for, before those of the snapshot.
 
-    They are all there are, or those for the time through this moment: the rest comes with a
-    later snapshot.
+    They are all there are, or those for the time through this moment, or since it where the newest instants
+    come first: the rest comes with a later snapshot.
     """
 
     key: str
     editions: tuple[Edition, ...]
     through: datetime | None = None
+    since: datetime | None = None
 
 
 @value
@@ -306,6 +296,7 @@ class JobSnapshot:
     `pasts` are the definitions that open backfills need and `editions` no longer holds.
     `requests` are those that have come, of a retired job all; `next_request_at` is when the next one comes.
     `dependence` is there where a definition says `depends_on`. `is_needed` says that another job depends on this one.
+    `backfill` is the first one that is approved and not filled; `more_backfills` says that others wait behind it.
     """
 
     job_id: str
@@ -333,3 +324,5 @@ class JobSnapshot:
     next_request_at: datetime | None = None
     dependence: Dependence | None = None
     is_needed: bool = False
+    backfill: OpenBackfill | None = None
+    more_backfills: bool = False

@@ -4,7 +4,8 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from everytick.deciding.plan import plan
@@ -59,6 +60,7 @@ class Planner:
         self.foresight = Foresight(store, scope)
         self._look, self._has_looked, self.is_waiting = asyncio.Event(), asyncio.Event(), False
         self._is_over, self._open, self._is_idle = False, 0, asyncio.Event()
+        self._read_seconds = self._write_seconds = 0.0
         self._is_idle.set()
 
     def wake(self) -> None:
@@ -125,6 +127,7 @@ class Planner:
         """Plan one batch of jobs that are due now, or by this moment."""
         asked_at = self._clock.monotonic()
         async with self._store.due(self._scope.current, BATCH, by) as batch:
+            self._read_seconds = self._clock.monotonic() - asked_at
             if by is None:
                 self._clock.learn(batch.now, asked_at)
             # A moment that has passed and is still to come: the store's clock was set back.
@@ -152,6 +155,7 @@ class Planner:
         asked_at = self._clock.monotonic()
         with self._under_way(), self._claimer.offer(bool(plans) and not batch.more) as offer:
             done = await self._store.commit_plans(batch, plans, offer) if plans else Committed(())
+            self._write_seconds = self._clock.monotonic() - asked_at
             planned = Planned(batch, snapshots, plans, done, asked_at)
             self._inbox.put(planned)
         return planned
@@ -169,6 +173,9 @@ class Planner:
 
     def _plan(self, snapshot: JobSnapshot, now: datetime) -> Plan:
         """Return the job's plan; one that cannot be made is put off, so that it disturbs no other job."""
+        if snapshot.backfill is not None:
+            took = timedelta(seconds=max(self._read_seconds, self._write_seconds))
+            snapshot = replace(snapshot, backfill=replace(snapshot.backfill, latency=took))
         try:
             return plan(snapshot, now, self._limit)
         except Exception:  # noqa: BLE001, a schedule may be a user's code

@@ -153,9 +153,7 @@ class Lane:
         """Apply the plan's changes of the job itself."""
         self.watermark, self.wake_at, self.awaits_ends = plan.watermark, plan.wake_at, plan.awaits_ends
         for answer in plan.answers:
-            request = self.requests.pop((answer.cause, answer.key))
-            if answer.done_through is not None:
-                self.requests[answer.cause, answer.key] = replace(request, after=answer.done_through, requested_at=now)
+            del self.requests[answer.cause, answer.key]
         if self.adjustments:
             self._forget_adjustments(plan)
         if plan.rescheduled:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from everytick.domain.backfills import OpenBackfill
 from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Creation, Why
 from everytick.domain.facts import ASKS, Fact
@@ -17,6 +18,7 @@ from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.payload import Payload
 from everytick.domain.snapshots import Edition, Past, Request
 from everytick.domain.statuses import ACTIVE, OccurrenceStatus
+from everytick.domain.upcoming import TICK
 from everytick.domain.values import value
 from everytick.errors import OccurrenceExists
 from everytick.stores.base import Whole
@@ -127,19 +129,56 @@ def read_due_at(stored: datetime) -> datetime | None:
     return None if stored == AT_ONCE else stored
 
 
-def reaches_back(request: Request, editions: Sequence[Edition]) -> bool:
-    """Tell whether a request needs definitions that were in force before these."""
+def shows_backfill(asked: tuple[Request, bool]) -> bool:
+    """Tell whether a stored request, which may be still to come, is that of a backfill, without an instant."""
+    return asked[0].cause is Cause.BACKFILL and asked[0].scheduled_for is None
+
+
+def without_backfills(requests: Sequence[Request]) -> list[Request]:
+    """Return the requests that ask for one occurrence each."""
+    return [each for each in requests if each.cause is not Cause.BACKFILL or each.scheduled_for is not None]
+
+
+@value
+class PastAsked:
+    """The past that a backfill or request of this key asks for: what was in force after `after` and through `through`.
+
+    With `newest_first` the newest definitions come first, if there are more than a plan reads.
+    """
+
+    key: str
+    after: datetime
+    through: datetime
+    newest_first: bool = False
+
+
+def pasts_asked(
+    requests: Sequence[Request], backfill: OpenBackfill | None, editions: Sequence[Edition]
+) -> list[PastAsked]:
+    """Return the pasts that need definitions which were in force before these editions."""
     since = editions[0].in_force_after
-    if request.cause is not Cause.BACKFILL or request.as_of_now or since is None:
-        return False
-    return request.after is not None and request.after < since
+    if since is None:
+        return []
+    wanted = [
+        PastAsked(each.key, each.scheduled_for - TICK, each.scheduled_for)
+        for each in requests
+        if each.cause is Cause.BACKFILL and each.scheduled_for is not None
+    ]
+    if backfill is not None and not backfill.order.as_of_now:
+        order = backfill.order
+        wanted.append(PastAsked(order.key, backfill.after, backfill.through, order.newest_first))
+    return [each for each in wanted if each.after < since]
 
 
-def past_of(key: str, versions: Sequence[tuple[datetime | None, Edition | None]]) -> Past:
-    """Return the past of a backfill from its versions, oldest first, with one more than PAST_LIMIT if there are more.
+def past_of(asked: PastAsked, versions: Sequence[tuple[datetime | None, Edition | None]]) -> Past:
+    """Return the past from its versions, the first asked for first, with one more than PAST_LIMIT if there are more.
 
     Each version comes with the moment after which it was in force. If this node cannot read a version, it is None,
     and the version before it takes its place.
     """
+    shown = [edition for _, edition in versions[:PAST_LIMIT] if edition is not None]
+    if asked.newest_first:
+        since = versions[PAST_LIMIT - 1][0] if len(versions) > PAST_LIMIT else None
+        return Past(asked.key, tuple(reversed(shown)), since=since)
     through = versions[PAST_LIMIT][0] if len(versions) > PAST_LIMIT else None
-    return Past(key, tuple(edition for _, edition in versions[:PAST_LIMIT] if edition is not None), through)
+    return Past(asked.key, tuple(shown), through)

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from everytick.domain.backfills import BackfillRecord
 from everytick.domain.changes import Edit
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.definers import Undefined
@@ -265,6 +266,10 @@ class JobStore(Protocol):
         """
         ...
 
+    async def backfills(self, job_id: str | None = None, limit: int = 100) -> Sequence[BackfillRecord]:
+        """Return the newest backfills, of one job or of all, with what became of their occurrences."""
+        ...
+
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
         """Record the runs that a node fired while this store was away. Return the handle of each run, or None.
 
@@ -307,8 +312,7 @@ class JobStore(Protocol):
 
         The receipt has the id of the occurrence if the fact asks for one. A repeated key returns the same id.
         `within` is a connection of the caller's own to the same database, for a `Trigger`, a `Replay` or a
-        `StartBackfill`: the fact is written in the transaction that is open there, and locks no other row until that
-        commits.
+        `Fill`: the fact is written in the transaction that is open there, and locks no other row until that commits.
         """
         ...
 

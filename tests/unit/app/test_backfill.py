@@ -26,16 +26,18 @@ async def hourly(tick: Everytick, store: AnyStore) -> str:
 
 
 async def pass_to(store: AnyStore, clock: ManualClock, moment: datetime) -> None:
-    """Let time pass until then, planning and running what is due every ten minutes."""
+    """Let time pass until then, planning and running what is due every ten minutes, a run a second."""
     while clock.time < moment:
         clock.time = min(clock.time + timedelta(minutes=10), moment)
         await plan_once(store)
-        for _ in range(50):
-            claims = await store.claim(await everything(store), 1)
-            if not claims:
-                break
-            await store.commit_steps([(claims[0], ended(claims[0], began(claims[0], clock.time), clock.time))])
+        idle = 0
+        while idle < 3:
+            for claim in await store.claim(await everything(store), 1):
+                idle = 0
+                await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))])
+            clock.move(seconds=1)
             await plan_once(store)
+            idle += 1
 
 
 async def ran(store: AnyStore) -> list[str]:

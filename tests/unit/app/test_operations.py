@@ -331,33 +331,65 @@ async def test_cancel_ends_what_waits_and_says_who_asked(tick: Everytick, store:
 async def test_a_backfill_asks_for_the_past_instants_that_have_no_occurrence(
     tick: Everytick, store: AnyStore, hourly: str, clock: ManualClock
 ) -> None:
-    """One after the other, oldest first; a dry run only tells which."""
+    """One after the other, oldest first; a dry run only tells which. It is known by its id, and tells how it goes."""
     clock.move(hours=1)
     await plan_once(store)
     await run_one(store)
     clock.move(minutes=30)
     dry = await tick.backfill(hourly, at(6), at(10), dry_run=True)
-    assert (dry.key, dry.instants, dry.more) == (None, (at(7), at(8), at(9)), False)
-    assert await tick.backfill(hourly, at(9, 30), at(10)) == type(dry)(None, (), False)
+    assert (dry.id, dry.instants, dry.more) == (None, (at(7), at(8), at(9)), False)
+    assert (await tick.backfill(hourly, at(9, 30), at(10))).id is None
 
-    done = await tick.backfill(hourly, at(6), at(23), by="ada")
-    assert done.key is not None
+    done = await tick.backfill(hourly, at(6), at(23), by="ada", reason="lost")
+    for _ in range(3):
+        await plan_once(store)
+        await run_one(store)
+        clock.move(seconds=1)
     await plan_once(store)
     made = [each.scheduled_for for each in await occurrences(store) if each.cause is Cause.BACKFILL]
     assert made == [at(7), at(8), at(9)]
+    told = await done.wait("1m")
+    assert (told.status, told.done, told.left, told.order.by, told.order.reason) == ("completed", 3, 0, "ada", "lost")
+    assert await tick.backfills(hourly) == [told]
     again = await tick.backfill(hourly, at(9), at(10), again=True, dry_run=True)
     assert again.instants == (at(10),)
 
 
 async def test_a_backfill_can_be_told_how_it_goes_with_what_runs(tick: Everytick, store: AnyStore, hourly: str) -> None:
     """F7: at once, though the job itself would let them wait; and nothing that makes them push each other aside."""
-    with pytest.raises(InvalidPolicies, match="overlap 'cancel_running' is not known"):
+    with pytest.raises(InvalidPolicies, match='overlap="queue", or overlap="allow"'):
         await tick.backfill(hourly, at(6), at(8), overlap="cancel_running")  # type: ignore[arg-type]
-    await tick.backfill(hourly, at(6), at(8), overlap="allow")
+    with pytest.raises(InvalidPolicies, match="a whole number from 1 to 6,000"):
+        await tick.backfill(hourly, at(6), at(8), rate=0)
+    await tick.backfill(hourly, at(6), at(8), overlap="allow", rate=120)
 
     await plan_once(store)
 
     assert [str(each.status) for each in await occurrences(store)] == ["pending", "pending"]
+
+
+async def test_a_backfill_waits_for_its_approval_and_is_paused_resumed_and_canceled(
+    tick: Everytick, store: AnyStore, hourly: str, clock: ManualClock
+) -> None:
+    """A23, B5: by its handle, which is found again by its id; each says who."""
+    planned = await tick.backfill(hourly, at(4), at(8), approve=False, by="ada")
+    await plan_once(store)
+    assert await occurrences(store) == []
+    assert planned.id is not None
+    found = await tick.find_backfill(planned.id, by="eve")
+    assert await found.approve()
+    assert not await found.approve()
+    await plan_once(store)
+    assert await found.pause()
+    told = await planned.progress()
+    assert (told.status, told.approved_by, told.created, told.left) == ("paused", "eve", 1, 3)
+    assert told.time_left == timedelta(seconds=3)
+    assert await found.resume()
+    assert await tick.cancel(planned.id, by="bob")
+    assert (await found.wait("10s")).changed_by == "bob"
+    with pytest.raises(NotFound):
+        await tick.find_backfill("backfill_none")
+    assert [str(each.status) for each in await occurrences(store)] == ["canceled"]
 
 
 async def test_a_backfill_of_what_is_to_come_is_refused(tick: Everytick, hourly: str) -> None:

@@ -70,9 +70,18 @@ def test_a_payload_may_come_from_a_file(cli: Cli, shop: Everytick, tmp_path: Pat
         (["replay", "--job-occurrence", "occ_" + "0" * 32, "--reason", "x"], 3, "there is no occurrence"),
         (["rename", "nightly", "broken", "--detach"], 5, "broken"),
         (["rename", "nightly", "a\x1bb"], 2, "control character"),
-        (["backfill", "broken", "--after", "2026-02-01", "--through", "2026-01-01"], 2, "a backfill asks for the past"),
+        (
+            ["backfill", "plan", "broken", "--after", "2026-02-01", "--through", "2026-01-01"],
+            2,
+            "a backfill asks for the",
+        ),
         (["remove", "nightly"], 2, "pass --yes"),
-        (["backfill", "broken", "--after", "2026-01-01", "--through", "2026-01-02"], 2, "pass --yes"),
+        (
+            ["backfill", "plan", "broken", "--through", "2026-01-02"],
+            2,
+            "say where it begins: give --from T, or --after T",
+        ),
+        (["backfill", "approve", "00000000"], 3, "no backfill has an id that begins with"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(
@@ -176,18 +185,48 @@ def test_what_has_not_ended_cannot_be_replayed(cli: Cli, shop: Everytick) -> Non
     assert "replay it once it has ended" in done.err
 
 
-def test_a_backfill_counts_first_and_then_asks_for_them(cli: Cli, shop: Everytick) -> None:
+def test_a_backfill_is_planned_shown_approved_and_listed(cli: Cli, shop: Everytick) -> None:
+    """A23, B5: counted first, kept under an id that may be shortened, and nothing runs before it is approved."""
     yesterday = (datetime.now(UTC) - timedelta(days=1)).replace(minute=0, second=0, microsecond=0)
     after, through = (f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in (yesterday, yesterday + timedelta(hours=3)))
+    span = ["broken", "--after", after, "--through", through, "--overlap", "allow", "--rate", "600"]
 
-    counted = cli("backfill", "broken", "--after", after, "--through", through, "--dry-run")
-    done = cli("backfill", "broken", "--after", after, "--through", through, "--yes")
+    counted = cli("backfill", "plan", *span, "--dry-run")
+    planned = cli("backfill", "plan", *span, "--reason", "lost")
     settle(shop)
 
-    assert (counted.out, done.out) == ("3\n", "3\n")
-    assert "asked for 3 occurrences" in done.err
+    assert counted.out == "3\n"
+    assert "3 instants of 'broken' have no occurrence, from " in planned.err
+    assert "at most 600 start in a minute" in planned.err
+    id_ = planned.out.strip()
+    assert f"nothing runs yet: everytick backfill approve {id_}" in planned.err
+    assert cli("history", "broken", "--cause", "backfill").rows == []
+    short = id_.removeprefix("backfill_")[:8]
+    assert "it runs now" in cli("backfill", "approve", short).err
+    settle(shop)
     assert len(cli("history", "broken", "--cause", "backfill").rows) == 3
-    assert cli("backfill", "broken", "--after", after, "--through", through, "--yes").out == "0\n"
+    shown = json.loads(cli("backfill", "show", short, "--json").out)
+    assert (shown["id"], shown["failed"], shown["left"], shown["status"]) == (id_, 3, 0, "completed")
+    assert "lost" in cli("backfill", "show", short).out
+    assert [row[0] for row in cli("backfills", "broken").rows] == [id_]
+    assert cli("backfill", "cancel", short, "--yes").code == 5
+    assert "has its occurrence already" in cli("backfill", "plan", *span, "--yes").err
+
+
+def test_a_backfill_is_paused_resumed_and_canceled(cli: Cli, shop: Everytick) -> None:
+    """B5: each says what it did, and doing it twice changes nothing."""
+    id_ = cli(
+        "backfill", "plan", "broken", "--from", "2026-01-01T00:00Z", "--through", "2026-01-02T00:00Z", "--yes"
+    ).out
+    for verb, first, again in (
+        ("pause", "it is paused", "it was paused before"),
+        ("resume", "it goes on", "it was not paused"),
+    ):
+        assert first in cli("backfill", verb, id_.strip()).err
+        assert again in cli("backfill", verb, id_.strip()).err
+    assert "pass --yes" in cli("backfill", "cancel", id_.strip()).err
+    assert "it is canceled" in cli("backfill", "cancel", id_.strip(), "--yes").err
+    assert json.loads(cli("backfills", "--json").out)[0]["status"] == "canceled"
 
 
 def test_cancel_says_what_it_found(cli: Cli, shop: Everytick) -> None:
@@ -229,11 +268,11 @@ def test_what_no_node_has_planned_is_shown_and_canceled(cli: Cli, shop: Everytic
 
 def test_a_backfill_names_the_past_by_the_definition_asked_for(cli: Cli, shop: Everytick) -> None:
     """Planning.md, Ids: that of its time, or the newest."""
-    span = ["--after", "2026-03-01T00:00Z", "--through", "2026-03-02T00:00Z", "--dry-run", "--yes"]
-    before = cli("backfill", "nightly", *span)
+    span = ["--after", "2026-03-01T00:00Z", "--through", "2026-03-02T00:00Z", "--dry-run"]
+    before = cli("backfill", "plan", "nightly", *span)
     asyncio.run(_edited(shop))
-    assert cli("backfill", "nightly", *span).out == before.out
-    assert cli("backfill", "nightly", *span, "--as-of", "now").out.strip() == "24"
+    assert cli("backfill", "plan", "nightly", *span).out == before.out
+    assert cli("backfill", "plan", "nightly", *span, "--as-of", "now").out.strip() == "24"
 
 
 async def _edited(app: Everytick) -> None:

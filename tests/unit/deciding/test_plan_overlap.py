@@ -350,7 +350,7 @@ def test_where_late_ones_are_skipped_the_live_one_behind_them_is_too(overlap: st
 
 def test_one_late_run_that_waits_by_request_defers_nothing() -> None:
     """F5: only late ones of cause schedule are a catch-up."""
-    asked = active("asked", at("08:00"), "queued", "backfill", late=True)
+    asked = active("asked", at("08:00"), "queued", "replay", late=True)
 
     assert created(plan(due(RUNS, asked), NOW)) == []
 

@@ -1,7 +1,7 @@
 """What people and programs ask for: trigger, replay, backfill, create; and what a removed job answers."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,14 +11,14 @@ from everytick.domain import ids
 from everytick.domain.payload import payload
 from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import Request
-from tests.unit.deciding.planning import active, at, created, ended, instants, job, snapshot_of, trigger
+from tests.unit.deciding.planning import active, at, created, ended, job, snapshot_of, trigger
 
 RUNS = active("runs", at("09:00"))
 TICK = timedelta(microseconds=1)
 
 
-def backfill(after: str, through: str, **more: Any) -> Request:
-    return trigger("b", cause="backfill", after=at(after), through=at(through), **more)
+def fill(instant: str, **more: Any) -> Request:
+    return trigger("b", cause="backfill", scheduled_for=at(instant), **more)
 
 
 def test_a_trigger_runs_at_once_and_the_next_instant_stays() -> None:
@@ -33,7 +33,7 @@ def test_a_trigger_runs_at_once_and_the_next_instant_stays() -> None:
     assert (only.scheduled_for, only.line_at, only.late) == (at("09:40"), at("09:40"), False)
     assert only.payload == payload({"rows": 1})
     assert only.detail == "by ann, because"
-    assert [(each.key, str(each.cause), each.done_through) for each in decided.answers] == [("k", "trigger", None)]
+    assert [(each.key, str(each.cause)) for each in decided.answers] == [("k", "trigger")]
     assert (decided.watermark, decided.wake_at) == (at("09:45"), at("10:00"))
 
 
@@ -55,9 +55,9 @@ def test_where_the_schedule_overlaps_a_request_does_too(cause: str) -> None:
     assert created(plan(limited, at("09:45"))) == [(at("09:40"), "queued")]
 
 
-def test_a_backfill_has_the_rule_of_any_request_or_its_own() -> None:
+def test_filling_an_instant_has_the_rule_of_any_request_or_its_own() -> None:
     """F7: allow where the schedule overlaps, and whatever is named with it."""
-    asked = backfill("06:00", "08:00")
+    asked = fill("07:00")
     busy = {"active": (RUNS,)}
     beside = plan(snapshot_of(job(overlap="allow"), at("09:10"), requests=(asked,), **busy), at("09:45"))
     named = replace(asked, overlap=Overlap.ALLOW)
@@ -65,8 +65,8 @@ def test_a_backfill_has_the_rule_of_any_request_or_its_own() -> None:
     in_line = replace(asked, overlap=Overlap.QUEUE)
     waits = plan(snapshot_of(job(overlap="allow"), at("09:10"), requests=(in_line,), **busy), at("09:45"))
 
-    assert created(beside) == created(told) == [(at("07:00"), "pending"), (at("08:00"), "pending")]
-    assert created(waits) == [(at("07:00"), "queued"), (at("08:00"), "queued")]
+    assert created(beside) == created(told) == [(at("07:00"), "pending")]
+    assert created(waits) == [(at("07:00"), "queued")]
 
 
 def test_a_restart_of_a_job_that_overlaps_does_not_wait_for_it_to_be_idle() -> None:
@@ -192,122 +192,41 @@ def test_more_requests_than_a_snapshot_holds_bring_the_planner_back() -> None:
 # ----------------------------------------------------------------------------------------------------- backfill
 
 
-def test_a_backfill_asks_for_every_instant_of_a_span_one_after_another() -> None:
-    """They wait in line, with the ids of the instants, chronological."""
-    seen = snapshot_of(job(), at("09:10"), requests=(backfill("-1 09:00", "-1 12:00"),))
+def test_a_past_instant_is_filled_by_its_id_and_covers_what_its_definition_says() -> None:
+    seen = snapshot_of(job(), at("09:10"), requests=(fill("-1 10:00"),))
 
     decided = plan(seen, at("09:45"))
 
-    assert created(decided) == [
-        (at("-1 10:00"), "pending"), (at("-1 11:00"), "queued"), (at("-1 12:00"), "queued"),
-    ]  # fmt: skip
-    assert [each.id for each in decided.creations] == [ids.occurrence_id(job().id, each) for each in instants(decided)]
-    assert [(each.covers_after, each.covers_through) for each in decided.creations] == [
-        (at(f"-1 {hour}:00"), at(f"-1 {hour + 1}:00")) for hour in (9, 10, 11)
-    ]
-    assert [each.done_through for each in decided.answers] == [None]
-    assert {str(each.cause) for each in decided.creations} == {"backfill"}
+    [only] = decided.creations
+    assert (only.scheduled_for, str(only.status), str(only.cause)) == (at("-1 10:00"), "pending", "backfill")
+    assert only.id == ids.occurrence_id(job().id, at("-1 10:00"))
+    assert (only.covers_after, only.covers_through) == (at("-1 09:00"), at("-1 10:00"))
+    assert [each.key for each in decided.answers] == ["b"]
 
 
-def test_a_backfill_brings_the_planner_back_since_the_store_may_leave_its_first_alone() -> None:
-    """Instants that have an occurrence are left alone: then no occurrence is busy before the waiting ones."""
-    seen = snapshot_of(job(), at("09:10"), requests=(backfill("-1 09:00", "-1 12:00"),))
+def test_filling_brings_the_planner_back_since_the_store_may_leave_the_first_alone() -> None:
+    """An instant that has an occurrence is left alone: then no occurrence is busy before the waiting one."""
+    seen = snapshot_of(job(), at("09:10"), requests=(fill("-1 10:00"), replace(fill("-1 11:00"), key="c")))
 
     assert plan(seen, at("09:45")).wake_at == at("09:45")
 
 
-def test_a_backfill_again_has_ids_of_its_own() -> None:
-    seen = snapshot_of(job(), at("09:10"), requests=(backfill("-1 09:00", "-1 10:00", again=True),))
-
-    [only] = plan(seen, at("09:45")).creations
-
-    assert only.id == ids.backfill_again_id(job().id, "b", at("-1 10:00"))
-
-
-def test_a_backfill_that_is_cut_goes_on_after_what_is_done() -> None:
-    asked = backfill("-1 00:00", "-1 10:00")
-    placed: list[tuple[datetime, datetime]] = []
-    seen, rounds = snapshot_of(job(), at("09:10"), requests=(asked,)), 0
-    while seen.requests:
-        decided, rounds = plan(seen, at("09:45"), limit=4), rounds + 1
-        placed += [(each.line_at, each.scheduled_for) for each in decided.creations]
-        through = decided.answers[0].done_through
-        seen = replace(seen, requests=(replace(asked, after=through),) if through else ())
-
-    assert [instant for _, instant in sorted(placed)] == [at(f"-1 {hour:02}:00") for hour in range(1, 11)]
-    assert rounds == 3
-
-
-def test_a_backfill_that_just_fits_is_done() -> None:
-    decided = plan(snapshot_of(job(), at("09:10"), requests=(backfill("-1 00:00", "-1 04:00"),)), at("09:45"), limit=4)
-
-    assert (len(decided.creations), [each.done_through for each in decided.answers]) == (4, [None])
-
-
-def test_how_far_a_backfill_is_depends_on_nothing_but_itself() -> None:
-    """Not on a trigger of the same key, nor on another backfill."""
-    others = (trigger("b", at("09:00")), replace(backfill("08:30", "09:00"), key="c", requested_at=at("09:10")))
-    seen = snapshot_of(job(), at("09:10"), requests=(*others, backfill("-1 00:00", "-1 10:00")))
-
-    decided = plan(seen, at("09:45"), limit=5)
-
-    assert [(str(each.cause), each.key, each.done_through) for each in decided.answers] == [
-        ("trigger", "b", None),
-        ("backfill", "c", None),
-        ("backfill", "b", at("-1 03:00")),
-    ]
-
-
-def test_a_backfill_never_runs_ahead_of_the_schedule() -> None:
-    """What has not come yet is the schedule's own."""
-    seen = snapshot_of(job(), at("09:10"), requests=(backfill("08:00", "15:00"),))
+def test_an_instant_that_is_filled_twice_is_created_once() -> None:
+    seen = snapshot_of(job(), at("09:10"), requests=(fill("-1 10:00"), replace(fill("-1 10:00"), key="c")))
 
     decided = plan(seen, at("09:45"))
 
-    assert instants(decided) == [at("09:00")]
-    assert [each.done_through for each in decided.answers] == [None]
-
-
-@pytest.mark.parametrize(("overlap", "cause"), [("queue", "schedule"), ("skip", "backfill")])
-def test_an_instant_that_is_due_and_asked_for_by_backfills_is_created_once(overlap: str, cause: str) -> None:
-    """By the schedule; where that skips it, by the first backfill that asks for it."""
-    one = replace(backfill("08:30", "10:00"), requested_at=at("10:00"))
-    other = replace(backfill("07:30", "10:00"), key="c", requested_at=at("10:00"))
-    seen = snapshot_of(job(overlap=overlap), at("09:30"), active=(active("x", at("09:00")),), requests=(one, other))
-
-    decided = plan(seen, at("10:00:01"))
-
-    causes = [(each.scheduled_for, str(each.cause)) for each in decided.creations]
-    assert sorted(causes) == [(at("08:00"), "backfill"), (at("09:00"), "backfill"), (at("10:00"), cause)]
+    assert len(decided.creations) == 1
     assert len(decided.answers) == 2
 
 
-def test_a_backfill_that_finds_no_place_is_not_answered() -> None:
-    """The first one fills the plan."""
-    other = replace(backfill("-2 00:00", "-2 10:00"), key="c")
-    seen = snapshot_of(job(), at("09:10"), requests=(backfill("-1 00:00", "-1 10:00"), other))
-
-    decided = plan(seen, at("09:45"), limit=3)
-
-    assert [(each.key, each.done_through) for each in decided.answers] == [("b", at("-1 03:00"))]
-    assert decided.wake_at == at("09:45")
-
-
-def test_a_backfill_behind_others_may_not_get_in_at_all() -> None:
+def test_a_request_that_finds_no_place_is_not_answered() -> None:
     early = trigger("a", at("09:00"))
-    seen = snapshot_of(job(), at("09:10"), requests=(early, backfill("-1 00:00", "-1 10:00")))
+    seen = snapshot_of(job(), at("09:10"), requests=(early, fill("-1 10:00")))
 
     decided = plan(seen, at("09:45"), limit=1)
 
     assert [each.key for each in decided.answers] == ["a"]
-
-
-def test_a_backfill_without_an_instant_is_answered() -> None:
-    seen = snapshot_of(job(), at("09:10"), requests=(backfill("08:10", "08:20"),))
-
-    decided = plan(seen, at("09:45"))
-
-    assert (decided.creations, [each.key for each in decided.answers]) == ((), ["b"])
 
 
 # ------------------------------------------------------------------------------------------------------ removed
@@ -343,7 +262,7 @@ def test_until_it_retires_a_removed_job_only_waits() -> None:
 
 def test_a_removed_job_answers_requests_with_a_row() -> None:
     """Nothing unanswered."""
-    asked = (trigger(), trigger("r", cause="replay"), backfill("-1 00:00", "-1 10:00"))
+    asked = (trigger(), trigger("r", cause="replay"), fill("-1 10:00"))
     seen = snapshot_of(job(), at("09:10"), requests=asked, retire_at=at("12:00"))
 
     decided = plan(seen, at("11:00"))

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from everytick.domain import facts, ids
+from everytick.domain.backfills import BackfillRecord
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
 from everytick.domain.dependencies import Dependency
 from everytick.domain.facts import ASKS, REVISES, Fact, adjusted, request_of
@@ -23,8 +24,10 @@ from everytick.errors import (
     NotFound,
     TransactionsUnsupported,
 )
+from everytick.stores.backfill_rules import stopped_because
 from everytick.stores.base import NOTHING_COMING, REMEMBERED, JobRecord, Receipt, Stored
 from everytick.stores.depending import refuse_circles, refuse_never_meeting, unknown_dependency
+from everytick.stores.memory.backfills import backfill_record, plan_backfill, steer_backfill
 from everytick.stores.memory.base import UNSTARTED
 from everytick.stores.memory.planning import Planning
 from everytick.stores.memory.promises import keep_promises, recheck_promises
@@ -262,7 +265,27 @@ class Jobs(Planning):
                 changed = made is not None
                 if made is not None:
                     row.adjustments[fact.at] = made
+            case facts.PlanBackfill():
+                return plan_backfill(row, fact, now)
+            case facts.SteerBackfill():
+                receipt, unclaimed = steer_backfill(row, fact, now)
+                self._end_unclaimed(unclaimed, stopped_because(fact.by), now)
+                return receipt
         return Receipt(row.id, changed)
+
+    def _end_unclaimed(self, occurrence_ids: Collection[str], reason: str, now: datetime) -> None:
+        """End those of these occurrences that no node has claimed."""
+        for id_ in occurrence_ids:
+            row = self._tables.occurrences.get(id_)
+            if row is not None and row.owner is None and row.status in UNSTARTED:
+                self._end(row, _S.CANCELED, reason, now)
+                self._wake(row.job, now)
+
+    async def backfills(self, job_id: str | None = None, limit: int = 100) -> Sequence[BackfillRecord]:
+        """Return the newest backfills, of one job or of all."""
+        rows = [self._tables.jobs[id_] for id_ in self._tables.jobs if job_id in (None, id_)]
+        found = [backfill_record(self._tables, row, each) for row in rows for each in row.backfills.values()]
+        return sorted(found, key=lambda each: (each.planned_at, each.id), reverse=True)[:limit]
 
     def _pause(self, row: JobRow, fact: facts.Pause, now: datetime) -> None:
         running = row.pause_at(now)

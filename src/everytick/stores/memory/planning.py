@@ -7,8 +7,9 @@ from datetime import datetime
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
+from everytick.domain.backfills import OpenBackfill
 from everytick.domain.config import Level, Overrides
-from everytick.domain.decisions import Creation, Plan, RequestAnswer, put_off
+from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.ids import occurrence_id
 from everytick.domain.needs import needs_in
 from everytick.domain.occurrence import Cause
@@ -41,10 +42,11 @@ from everytick.stores.base import (
     Offer,
 )
 from everytick.stores.each_alone import each_alone
+from everytick.stores.memory.backfills import open_backfill, write_filling
 from everytick.stores.memory.base import UNSTARTED, WELL, merged
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
 from everytick.stores.memory.running import Running
-from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
+from everytick.stores.open_requests import PAST_LIMIT, PastAsked, past_of, pasts_asked
 from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
 
 if TYPE_CHECKING:
@@ -123,6 +125,7 @@ class Planning(Running):
     def _snapshot(self, row: JobRow, until: datetime) -> JobSnapshot:
         busy, waiting = len(row.busy), len(row.waiting)
         asked, next_request_at = row.requests_by(until) if row.requests else (_NO_REQUESTS, None)
+        backfill, more_backfills = open_backfill(self._tables, row, until) if row.backfills else (None, False)
         return JobSnapshot(
             row.id,
             row.revision,
@@ -145,10 +148,12 @@ class Planning(Running):
             not busy or all(occurrence.awaited for occurrence in row.busy),
             row.other_success,
             row.narrowed_at,
-            _pasts(row, asked[:PLAN_LIMIT]) if asked else (),
+            _pasts(row, asked[:PLAN_LIMIT], backfill) if asked or backfill else (),
             next_request_at,
             self._dependence(row) if row.job.settings.depends_on else None,
             row.is_needed,
+            backfill,
+            more_backfills,
         )
 
     def _dependence(self, row: JobRow) -> Dependence:
@@ -217,6 +222,8 @@ class Planning(Running):
         assert plan.watermark >= row.watermark, f"{row.name}: the watermark moved back"
         if plan.cancels_before is not None:
             _ask_all_to_stop(row, plan.cancels_before, plan.cancels_because)
+        if plan.filling is not None:
+            write_filling(self._tables, row, plan.filling, now)
         for creation in plan.creations:
             self._create(row, creation, now)
         # An occurrence that was canceled or claimed after the snapshot stays as it is: these writes check its status.
@@ -236,7 +243,7 @@ class Planning(Running):
                 occurrence.awaited = True
         row.spans += plan.spans
         for answer in plan.answers:
-            self._settle_request(row, answer, now)
+            self._tables.answer(row, answer.cause, answer.key)
         _settle_facts(row, plan)
         row.watermark = plan.watermark
         row.next_run = plan.next_run
@@ -287,12 +294,6 @@ class Planning(Running):
         if creation.keeps and creation.status not in ENDED:
             self._keep(made, creation, now)
 
-    def _settle_request(self, row: JobRow, answer: RequestAnswer, now: datetime) -> None:
-        """Delete an answered request. A backfill with instants left goes behind the others, unless it was canceled."""
-        request = self._tables.answer(row, answer.cause, answer.key)
-        if answer.done_through is not None and request is not None:
-            self._tables.ask(row, replace(request, after=answer.done_through, requested_at=now))
-
     def _keep(self, made: OccurrenceRow, creation: Creation, now: datetime) -> None:
         """Copy the results that a replay keeps from its original."""
         original = self._tables.occurrences.get(creation.replay_of or "")
@@ -307,18 +308,18 @@ class Planning(Running):
             self._end(made, _S.CANCELED, NOTHING_TO_KEEP, now)
 
 
-def _pasts(row: JobRow, asked: Sequence[Request]) -> tuple[Past, ...]:
-    """Return the old definitions that open backfills need beside the editions."""
-    return tuple(_past(row, request) for request in asked if reaches_back(request, row.editions))
+def _pasts(row: JobRow, requests: Sequence[Request], backfill: OpenBackfill | None) -> tuple[Past, ...]:
+    """Return the old definitions that requests and the open backfill need beside the editions."""
+    return tuple(_past(row, asked) for asked in pasts_asked(requests, backfill, row.editions))
 
 
-def _past(row: JobRow, request: Request) -> Past:
-    after = request.after
-    assert after is not None, "a backfill says where it begins"
+def _past(row: JobRow, asked: PastAsked) -> Past:
     older = [row.edition(version) for version in sorted(row.versions) if version < row.editions[0].job.version]
-    begun = [edition for edition in older if edition.in_force_after is None or edition.in_force_after <= after]
-    needed = older[max(len(begun) - 1, 0) :][: PAST_LIMIT + 1]
-    return past_of(request.key, [(edition.in_force_after, edition) for edition in needed])
+    begun = [each for each in older if each.in_force_after is None or each.in_force_after <= asked.after]
+    needed = older[max(len(begun) - 1, 0) :]
+    if asked.newest_first:
+        needed = [each for each in needed if each.in_force_after is None or each.in_force_after < asked.through][::-1]
+    return past_of(asked, [(each.in_force_after, each) for each in needed[: PAST_LIMIT + 1]])
 
 
 def _active(row: OccurrenceRow) -> Active:

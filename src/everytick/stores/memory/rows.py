@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from typing import TypeAlias
 
+from everytick.domain.backfills import BackfillOrder, BackfillStatus
 from everytick.domain.config import Overrides, Unset
 from everytick.domain.decisions import Creation, Span
 from everytick.domain.job import Job
@@ -53,6 +54,30 @@ class AttemptRow:
 
 
 @dataclass(slots=True, eq=False)
+class BackfillRow:
+    """One backfill of a job. `filled` are its occurrences in order, each with the status it had when it was deleted.
+
+    `place` counts the approvals of the job's backfills: they run in this order.
+    """
+
+    id: str
+    order: BackfillOrder
+    planned_at: datetime
+    after: datetime
+    through: datetime
+    pace: int
+    paced_at: datetime
+    status: BackfillStatus = BackfillStatus.PLANNED
+    place: int = 0
+    filled_at: datetime | None = None
+    approved_at: datetime | None = None
+    approved_by: str = ""
+    changed_by: str = ""
+    ended_at: datetime | None = None
+    filled: dict[str, OccurrenceStatus | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
 class JobRow:
     """One job: its definitions, the state of its planning, the facts that wait for a plan, and its occurrences.
 
@@ -62,7 +87,7 @@ class JobRow:
     `needs_jobs` has the id of each job on which this one depends, by the name that its definition has for it.
     `is_needed` says that another job depends on this one, or did so before the last edit.
     `requests` are the open ones, `asked` the same by the time from which a plan may see them; `places` has the place
-    of each in `asked`.
+    of each in `asked`. `backfills` are by key.
     `promises` are those that the job makes now; `breaches` are kept by kind and first instant.
     """
 
@@ -102,6 +127,7 @@ class JobRow:
     needs_jobs: dict[str, str] = field(default_factory=dict)
     is_needed: bool = False
     coming: Coming = NOTHING_COMING
+    backfills: dict[str, BackfillRow] = field(default_factory=dict)
     busy: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     waiting: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     history: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
@@ -131,6 +157,11 @@ class JobRow:
     def scheduled_for(self, instant: datetime) -> Iterator["OccurrenceRow"]:
         """Give the occurrences that stand at this very time."""
         return takewhile(lambda each: each.creation.scheduled_for == instant, self.history.since((instant,)))
+
+    def open_backfills(self) -> list[BackfillRow]:
+        """Return the backfills that are approved and not filled, in the order in which they run."""
+        running = [each for each in self.backfills.values() if each.status is BackfillStatus.RUNNING]
+        return sorted(running, key=lambda each: each.place)
 
     def pause_at(self, now: datetime) -> PausedSpan | None:
         """Return the pause that holds the schedule now."""

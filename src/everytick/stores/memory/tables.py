@@ -197,6 +197,10 @@ class Tables:
         """Delete the occurrence, which must have no owner."""
         self._reindex(row, None, None, None)
         row.job.history.remove((row.creation.scheduled_for, row.id, row))
+        if row.creation.cause is Cause.BACKFILL:
+            for backfill in row.job.backfills.values():
+                if row.id in backfill.filled:
+                    backfill.filled[row.id] = row.status
         del self.occurrences[row.id], self.handles[row.handle]
 
     def pass_time(self, now: datetime) -> None:

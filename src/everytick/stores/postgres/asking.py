@@ -1,4 +1,4 @@
-"""Trigger, Replay, StartBackfill: a request is written once per key, alone or in a caller's transaction.
+"""Trigger, Replay, Fill: a request is written once per key, alone or in a caller's transaction.
 
 A request holds its key until its transaction ends (an advisory lock), and takes it before any other lock: a caller's
 transaction may stay open for long, and a request that waits for it must not keep the job from others meanwhile.
@@ -23,7 +23,7 @@ from everytick.stores.postgres.rows import Row
 from everytick.stores.postgres.runner import AsyncRunner
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.verbs import facts
-from everytick.stores.sql.verbs.holding import version_of
+from everytick.stores.sql.verbs.holding import taking_requests, version_of
 from everytick.stores.storing_rules import as_stored
 
 KEY_WITHIN = "5s"
@@ -85,7 +85,7 @@ class Asking:
             if row["job_key"] is None or row["is_removed"]:
                 raise NotFound("job", job_id if row["name"] is None else row["name"])
             runner = self._runner(db)
-            job = facts.taking_requests((await runner.run(partial(version_of, row["job_key"], row["version"]))).job)
+            job = taking_requests((await runner.run(partial(version_of, row["job_key"], row["version"]))).job)
             await db.execute(*self._sql.hold_key(job_id=job_id, key=request.key))
             asked = as_stored(job, request, request.requested_at)
             counts = partial(facts.under_its_key, self._q, row["job_key"], job_id, asked)

@@ -1,9 +1,9 @@
 """What every part of the store works with: connections, statements and compiled definitions."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from everytick.domain.codes import RUN_CODE
 from everytick.domain.steps import RunState, closed
@@ -14,6 +14,11 @@ from everytick.stores.postgres.claims import claim
 from everytick.stores.postgres.compiled import ServerDefinitions
 from everytick.stores.postgres.door import Connection, Door
 from everytick.stores.postgres.rows import Row
+from everytick.stores.sql.commands import Many
+from everytick.stores.sql.queries import ColdQueries
+from everytick.stores.sql.statements import Query
+
+T = TypeVar("T")
 
 _OCCURRENCE = re.compile(r"occ_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
@@ -24,8 +29,9 @@ _CLOSED = "handles", "tasks", "statuses"
 class Shared:
     """What the parts of the store work with: connections, statements, compiled definitions, and claims made of rows."""
 
-    def __init__(self, door: Door, definitions_kept: int) -> None:
+    def __init__(self, door: Door, cold: ColdQueries, definitions_kept: int) -> None:
         self.door = door
+        self.cold = cold
         self.sql = door.sql
         self.compiled = ServerDefinitions(self.sql.definitions, definitions_kept)
 
@@ -74,6 +80,25 @@ class Shared:
                 over += [(row["handle"], task, RUN_CODE[run.status]) for task, run in open_.items()]
             await db.execute(*self.sql.close_runs(**columns(_CLOSED, over), now=now))
         return ended
+
+
+async def carried_out(db: Connection, steps: Generator[Query | Many, Any, T]) -> T:
+    """Return what the steps return, each carried out on this connection."""
+    answer: Sequence[Row] | None = None
+    while True:
+        try:
+            step = steps.send(answer)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        if isinstance(step, Query):
+            found = await db.fetch(*step)
+            answer = step.statement.read(tuple(found[0].keys()), found) if found else ()
+        else:
+            arguments = [step.statement(**given).arguments for given in step.arguments]
+            if arguments:
+                await db.executemany(step.statement.sql, arguments)
+            answer = ()
 
 
 def occurrence_key(occurrence_id: str) -> str:

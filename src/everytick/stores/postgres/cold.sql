@@ -274,8 +274,7 @@ select status, payload from {schema}.occurrence where id = :occurrence_id::text:
 -- later_requests --
 -- Returns the open requests of these jobs that were asked for at a time, soonest first.
 select r.job_key, j.id as job_id, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by,
-       r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.fill_after, r.fill_through, r.again,
-       r.keeps, r.as_of_now, r.nth, r.due_at
+       r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.keeps, r.nth, r.due_at
   from unnest({list job_ids}::text[]) a(id)
  cross join lateral (select j.job_key, j.id from {schema}.job j where j.id = a.id offset 0) j
  cross join lateral (select * from {schema}.request r where r.job_key = j.job_key and r.due_at > 'epoch'

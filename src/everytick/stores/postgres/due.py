@@ -6,20 +6,23 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from everytick.domain.backfills import OpenBackfill
+from everytick.domain.codes import CAUSE_CODE
+from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, Active, Dependence, Ended, JobSnapshot, Past, Rescheduled
 from everytick.domain.values import value
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Batch, NodeScope, new_token
 from everytick.stores.open_batches import OpenBatches
-from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
+from everytick.stores.open_requests import PAST_LIMIT, PastAsked, past_of, pasts_asked, without_backfills
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.base import Shared
+from everytick.stores.postgres.base import Shared, carried_out
 from everytick.stores.postgres.door import Connection, patiently
-from everytick.stores.postgres.queries import cold_queries_in
 from everytick.stores.postgres.rows import Row
 from everytick.stores.sql.definitions import Compiled, Key
 from everytick.stores.sql.rows import adjustment, pause
 from everytick.stores.sql.statements import Query
+from everytick.stores.sql.verbs.backfills import open_backfills
 from everytick.stores.sql.verbs.depending import Asked, dependence
 
 HELD_FOR = timedelta(seconds=5)
@@ -33,6 +36,7 @@ _IN_THE_WAY = timedelta(seconds=2)
 """A job that another session is in the way of is left out this long: its plan would make all others wait for a lock."""
 
 _BUSY_SHOWN = 100
+_BACKFILL = CAUSE_CODE[Cause.BACKFILL]
 _LAST_END = "last_end_scheduled_for", "last_end_started_at", "last_end_at", "last_end_id"
 _LAST_SUCCESS = "last_success_scheduled_for", "last_success_started_at", "last_success_at", "last_success_id"
 _OTHER_SUCCESS = "other_success_scheduled_for", "other_success_started_at", "other_success_at", "other_success_id"
@@ -65,8 +69,7 @@ class DueJobs:
     """
 
     def __init__(self, shared: Shared) -> None:
-        self._door, self._sql, self._compiled = shared.door, shared.sql, shared.compiled
-        self._cold = cold_queries_in(shared.door.address.schema)
+        self._door, self._sql, self._cold, self._compiled = shared.door, shared.sql, shared.cold, shared.compiled
         self.held_for = HELD_FOR
         self.unheld = UNHELD
         self._are_many = False
@@ -285,6 +288,7 @@ class DueJobs:
             requests={**only, **_by_job(await db.fetch(*requests) if asked else ())},
         )
         facts.take_next_requests()
+        await self._take_backfills(db, facts, until)
         facts.pasts = await self._pasts(
             db, [row for row in standing if row["job_key"] not in broken], definitions, facts
         )
@@ -319,31 +323,49 @@ class DueJobs:
     async def _pasts(
         self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], facts: "_Facts"
     ) -> dict[int, list[Past]]:
-        """Return the old definitions that open backfills need beside the editions, by job."""
+        """Return the old definitions that requests and open backfills need beside the editions, by job."""
         wanted = [
             (row["job_key"], asked, row["oldest_version"])
             for row in standing
-            for asked in map(rows.request, facts.requests.get(row["job_key"], ())[:PLAN_LIMIT])
-            if reaches_back(asked, (definitions[row["job_key"], row["oldest_version"]].edition,))
-        ]
-        if not wanted:
-            return {}
-        found = await db.fetch(
-            *self._sql.past_versions(
-                job_keys=[job for job, _, _ in wanted],
-                afters=[asked.after for _, asked, _ in wanted],
-                befores=[first for _, _, first in wanted],
-                limit=PAST_LIMIT + 1,
+            if row["job_key"] in facts.requests
+            for asked in pasts_asked(
+                list(map(rows.request, facts.requests[row["job_key"]][:PLAN_LIMIT])),
+                facts.backfill(row["job_key"])[0],
+                (definitions[row["job_key"], row["oldest_version"]].edition,),
             )
-        )
-        older, _ = await self._compiled.read(db, [(wanted[row["place"] - 1][0], row["version"]) for row in found])
+        ]
         pasts: dict[int, list[Past]] = {}
-        for place, (job, request, _) in enumerate(wanted, 1):
-            versions = [row for row in found if row["place"] == place]
-            editions = [(row["in_force_after"], older.get((job, row["version"]))) for row in versions]
-            named = [(since, None if kept is None else kept.edition) for since, kept in editions]
-            pasts.setdefault(job, []).append(past_of(request.key, named))
+        for job, asked, first in wanted:
+            versions = await self._past_versions(db, job, asked, first)
+            older, _ = await self._compiled.read(db, [(job, version) for version, _ in versions])
+            read = [(since, older.get((job, version))) for version, since in versions]
+            named = [(since, None if kept is None else kept.edition) for since, kept in read]
+            pasts.setdefault(job, []).append(past_of(asked, named))
         return pasts
+
+    async def _past_versions(
+        self, db: Connection, job: int, asked: PastAsked, before: int
+    ) -> list[tuple[int, datetime | None]]:
+        """Return the versions before this one that name the past, and since when each was in force."""
+        most = PAST_LIMIT + 1
+        if asked.newest_first:
+            query = self._cold.newest_past_versions(
+                job_key=job, oldest_version=before, left_through=asked.through, limit=most
+            )
+        else:
+            query = self._sql.past_versions(job_keys=[job], afters=[asked.after], befores=[before], limit=most)
+        return [(row["version"], row["in_force_after"]) for row in await db.fetch(*query)]
+
+    async def _take_backfills(self, db: Connection, facts: "_Facts", until: datetime | None) -> None:
+        """Read the backfills that requests without an instant show."""
+        filling = [
+            job
+            for job, asked in facts.requests.items()
+            if any(row["cause"] == _BACKFILL and row["scheduled_for"] is None for row in asked)
+        ]
+        if filling:
+            now = until or await db.fetchval(*self._sql.now())
+            facts.backfills = await carried_out(db, open_backfills(self._cold, filling, now))
 
 
 @dataclass(slots=True)
@@ -358,6 +380,11 @@ class _Facts:
     pasts: dict[int, list[Past]] = field(default_factory=dict)
     next_request_at: dict[int, datetime] = field(default_factory=dict)
     dependence: dict[int, Dependence] = field(default_factory=dict)
+    backfills: dict[int, tuple[OpenBackfill, bool]] = field(default_factory=dict)
+
+    def backfill(self, job: int) -> tuple[OpenBackfill | None, bool]:
+        """Return the first open backfill of the job, and whether others wait behind it."""
+        return self.backfills.get(job, (None, False))
 
     def take_next_requests(self) -> None:
         """Keep apart the requests that are still to come: of each job the last row, if it is one."""
@@ -404,7 +431,7 @@ def _snapshot(row: Row, definitions: dict[Key, Compiled], facts: _Facts) -> JobS
         None
         if rescheduled_for is None
         else Rescheduled(row["reschedule_made_at"], rescheduled_for, row["reschedule_by"]),
-        tuple(map(rows.request, requests[:PLAN_LIMIT])),
+        tuple(without_backfills(list(map(rows.request, requests[:PLAN_LIMIT])))) if requests else (),
         len(requests) > PLAN_LIMIT,
         busy,
         busy_count,
@@ -419,6 +446,7 @@ def _snapshot(row: Row, definitions: dict[Key, Compiled], facts: _Facts) -> JobS
         facts.next_request_at.get(job),
         facts.dependence.get(job),
         row["is_needed"],
+        *facts.backfill(job),
     )
 
 

@@ -287,7 +287,7 @@ def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:
             or plan.tells
             or plan.coming is not None
             or keeping(plan)
-            or any(answer.done_through for answer in plan.answers)
+            or plan.filling
             for plan in plans
         )
         and not any(snapshot.pauses or snapshot.adjustments for snapshot in batch.snapshots)

@@ -50,7 +50,6 @@ class Queries(Statements):
     tell_dependents: Statement
     add_spans: Statement
     answer_requests: Statement
-    add_request: Statement
     mark_adjustments: Statement
     settle_adjustments: Statement
     settle_pauses: Statement

@@ -121,7 +121,7 @@ with moment as materialized (
 select «standing»
        v.key is not null as has_requests,
        v.key, v.cause, v.requested_at, v.payload, v.overlap, v.reason, v.requested_by, v.replay_of, v.scheduled_for,
-       v.covers_after, v.covers_through, v.fill_after, v.fill_through, v.again, v.keeps, v.as_of_now, v.nth, v.due_at,
+       v.covers_after, v.covers_through, v.keeps, v.nth, v.due_at,
        v.is_only,
        moment.now
   from moment
@@ -150,8 +150,8 @@ select «standing»
         cross join lateral (select * from everytick.job_standing v
                              where v.job_key = a.due and v.wake_at <= moment.until offset 0) v
          left join lateral (select r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by,
-                                   r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.fill_after,
-                                   r.fill_through, r.again, r.keeps, r.as_of_now, r.nth,
+                                   r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.keeps,
+                                   r.nth,
                                    r.due_at,
                                    r.due_at = 'epoch'
                                    and not exists (select from everytick.request o
@@ -446,25 +446,10 @@ select s.* from unnest(:job_keys::int[], :statuses::smallint[], :whys::text[], :
                        :versions::int[], :counts::int[]) s;
 
 -- answer_requests --
--- Forgets requests that were dealt with; a backfill that was cut goes on behind the others.
-with gone as (
-    delete from everytick.request r
-     using unnest(:job_keys::int[], :causes::smallint[], :keys::text[], :dones::timestamptz[]) a(job_key, cause, key, done_through)
-     where r.job_key = a.job_key and r.cause = a.cause and r.key = a.key and r.job_key = any(array(select unnest(:job_keys::int[])))
-    returning r.*, a.done_through
-)
-select * from gone where done_through is not null order by job_key, request_key;
-
--- add_request --
--- Keeps a request; where its key is taken nothing changes and no row comes back.
-insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                               scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
-                               as_of_now, nth, id, due_at)
-values (:job_key, :key, :cause_code, :requested_at, :payload, :overlap, :reason, :requested_by, :replay_of,
-        :scheduled_for, :covers_after, :covers_through, :fill_after, :fill_through, :again, :keeps, :as_of_now, :nth,
-        :id, :due_at)
-on conflict (job_key, cause, key) do nothing
-returning request_key;
+-- Forgets requests that were dealt with.
+delete from everytick.request r
+ using unnest(:job_keys::int[], :causes::smallint[], :keys::text[]) a(job_key, cause, key)
+ where r.job_key = a.job_key and r.cause = a.cause and r.key = a.key and r.job_key = any(array(select unnest(:job_keys::int[])));
 
 -- mark_adjustments --
 -- Notes of moves that they now exist at their new time.
@@ -974,11 +959,10 @@ with free as materialized (
        for no key update of s
 ), asked as (
     insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                                   scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
-                                   as_of_now, nth, id, due_at)
+                                   scheduled_for, covers_after, covers_through, keeps, nth, id, due_at)
     select h.job_key, :key, :cause_code, least(:requested_at, h.now), :payload, :overlap, :reason, :requested_by,
-           :replay_of, :scheduled_for, :covers_after, :covers_through, :fill_after, :fill_through, :again, :keeps,
-           :as_of_now, :nth, :id,
+           :replay_of, :scheduled_for, :covers_after, :covers_through, :keeps,
+           :nth, :id,
            :due_at
       from held h
      where h.revision = (select s.revision from everytick.job_state s where s.job_key = :job_key)
@@ -1015,13 +999,10 @@ with moment as materialized (
     select everytick.everytick_now() as now
 ), asked as (
     insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                                   scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
-                                   as_of_now, nth, id, due_at)
+                                   scheduled_for, covers_after, covers_through, keeps, nth, id, due_at)
     select :job_key, :key, :cause_code, least(:requested_at::text::timestamptz, moment.now), :payload, :overlap,
            :reason, :requested_by, :replay_of, :scheduled_for::text::timestamptz,
-           :covers_after::text::timestamptz, :covers_through::text::timestamptz, :fill_after::text::timestamptz,
-           :fill_through::text::timestamptz, :again, :keeps,
-           :as_of_now, :nth, :id::text::uuid, :due_at::text::timestamptz
+           :covers_after::text::timestamptz, :covers_through::text::timestamptz, :keeps, :nth, :id::text::uuid, :due_at::text::timestamptz
       from moment
     on conflict (job_key, cause, key) do nothing
     returning job_key

@@ -82,7 +82,7 @@ def request(row: Row) -> Request:
 
 
 def request_row(job: int, job_id: str, asked: Request) -> dict[str, object]:
-    """Return a request by the names of the parameters that `add_request` takes."""
+    """Return a request by the names of the parameters that `ask` takes."""
     return {
         "job_key": job,
         "key": asked.key,
@@ -96,11 +96,7 @@ def request_row(job: int, job_id: str, asked: Request) -> dict[str, object]:
         "scheduled_for": asked.scheduled_for,
         "covers_after": asked.covers_after,
         "covers_through": asked.covers_through,
-        "fill_after": asked.after,
-        "fill_through": asked.through,
-        "again": asked.again,
         "keeps": json.dumps(asked.keeps) if asked.keeps else None,
-        "as_of_now": asked.as_of_now,
         "nth": asked.nth,
         "id": asked.occurrence_id(job_id)[4:],
         "due_at": stored_due_at(asked),

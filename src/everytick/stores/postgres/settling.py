@@ -1,7 +1,7 @@
 """Writes plans: new, moved and ended occurrences and answered requests, while their jobs are locked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 
@@ -12,12 +12,13 @@ from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.base import Shared, columns, lean_columns, occurrence_key
+from everytick.stores.postgres.base import Shared, carried_out, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.door import Connection
 from everytick.stores.sql.commands import EndUnowned
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.rows import write_overrides
 from everytick.stores.sql.verbs import coming
+from everytick.stores.sql.verbs.backfills import write_filling
 from everytick.stores.sql.verbs.coming import JobComing
 from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
 
@@ -148,6 +149,10 @@ class PlanWriter:
             await db.execute(*query)
         for why, asked in moved.stops.items():
             await db.execute(*self._sql.ask_all_to_stop(**columns(("job_keys", "befores"), asked), reason=why))
+        for each in held:
+            if each.plan.filling is not None:
+                steps = write_filling(self._shared.cold, each.job, each.plan.filling, each.now)
+                await carried_out(db, steps)
         if created := [
             created_row(each.job, each.snapshot.editions[-1].job, creation, each.plan.awaits_ends)
             for each in held
@@ -203,14 +208,9 @@ class PlanWriter:
             await db.execute(*self._sql.ask_to_stop(ids=asked, reason=why, is_person=False))
 
     async def _answer(self, db: Connection, held: Sequence[Held]) -> None:
-        answers = [(each.job, CAUSE_CODE[a.cause], a.key, a.done_through) for each in held for a in each.plan.answers]
-        ids = {each.job: each.plan.job_id for each in held}
-        if not answers:
-            return
-        query = self._sql.answer_requests(**columns(("job_keys", "causes", "keys", "dones"), answers))
-        for row in await db.fetch(*query):
-            rest = replace(rows.request(row), after=row["done_through"], requested_at=held[0].now)
-            await db.execute(*self._sql.add_request(**rows.request_row(row["job_key"], ids[row["job_key"]], rest)))
+        answers = [(each.job, CAUSE_CODE[a.cause], a.key) for each in held for a in each.plan.answers]
+        if answers:
+            await db.execute(*self._sql.answer_requests(**columns(("job_keys", "causes", "keys"), answers)))
 
     async def _settle_facts(self, db: Connection, held: Sequence[Held]) -> None:
         """Forget the facts that are decided: nothing at or before the watermark is asked about again."""

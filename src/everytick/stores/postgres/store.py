@@ -72,7 +72,7 @@ class PostgresStore(ColdVerbs):
         address = read_address(url, schema, pooling)
         self._door = Door(address, connections=connections, clock=clock, settings=settings)
         self._sql, self._q = self._door.sql, cold_queries_in(address.schema)
-        self._shared = Shared(self._door, definitions_kept)
+        self._shared = Shared(self._door, self._q, definitions_kept)
         self.jobs_due = DueJobs(self._shared)
         self._writer = PlanWriter(self._shared, self._q)
         self._plans = PlanCommits(self._shared, self.jobs_due, self._writer)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
+from everytick.domain.backfills import BackfillRecord
 from everytick.domain.changes import Edit
 from everytick.domain.decisions import Span
 from everytick.domain.definers import Undefined
@@ -46,6 +47,7 @@ from everytick.stores.each_alone import each_alone
 from everytick.stores.sql.commands import Make
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.verbs import (
+    backfills,
     clock,
     coming,
     definers,
@@ -128,6 +130,10 @@ class ColdVerbs(ABC):
     async def coming(self, job_ids: Collection[str]) -> dict[str, Coming]:
         """Return the runs to come that the last plans of these jobs have written down, by id."""
         return await self._question(partial(coming.coming, self._q, job_ids))
+
+    async def backfills(self, job_id: str | None = None, limit: int = 100) -> Sequence[BackfillRecord]:
+        """Return the newest backfills, of one job or of all."""
+        return await self._question(partial(backfills.backfills, self._q, job_id, limit))
 
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
         """Store the names that a starting process defines, once under their hash, and mark the jobs in `left_out`."""

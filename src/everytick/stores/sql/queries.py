@@ -150,13 +150,34 @@ class ColdQueries(Statements):
     places_in_line: Statement
     own_runs: Statement
     runs_at: Statement
+    backfill_of_key: Statement
+    backfill_of_id: Statement
+    count_open_backfills: Statement
+    add_backfill: Statement
+    approve_backfill: Statement
+    stop_backfill: Statement
+    show_backfill: Statement
+    hide_backfill: Statement
+    unclaimed_fills: Statement
+    open_backfills: Statement
+    recent_fills: Statement
+    existing_fills: Statement
+    existing_fills_back: Statement
+    newest_past_versions: Statement
+    add_fill: Statement
+    move_backfill: Statement
+    list_backfills: Statement
+    count_fills: Statement
+    purge_fills: Statement
+    purge_backfills: Statement
 
     @property
     def belonging_to_a_job(self) -> tuple[Statement, ...]:
         """The statements that delete a job without occurrences: its rows in every table, the job itself last."""
+        fills = self.purge_fills, self.purge_backfills
         kept = self.purge_requests, self.purge_keys, self.purge_adjustments, self.purge_pauses, self.purge_spans
         named = self.purge_coming, self.forget_dependencies, self.purge_promises, self.purge_breaches
-        return *kept, *named, self.purge_versions, self.purge_state, self.purge_job
+        return *fills, *kept, *named, self.purge_versions, self.purge_state, self.purge_job
 
 
 def cold_queries(package: str, dialect: Dialect) -> ColdQueries:

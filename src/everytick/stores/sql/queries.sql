@@ -299,8 +299,8 @@ select nth, call from {schema}.request_key where job_key = :job_key and cause = 
 -- asked_for --
 -- Returns the oldest open request for the occurrence of this id, with the newest version of its job.
 select r.job_key, s.id as job_id, s.version, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason,
-       r.requested_by, r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.fill_after, r.fill_through,
-       r.again, r.keeps, r.as_of_now, r.nth, r.due_at
+       r.requested_by, r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.keeps,
+       r.nth, r.due_at
   from {schema}.request r join {schema}.job_state s on s.job_key = r.job_key
  where r.id = :occurrence_id
  order by r.request_key limit 1;
@@ -308,11 +308,9 @@ select r.job_key, s.id as job_id, s.version, r.key, r.cause, r.requested_at, r.p
 -- keep_request --
 -- Keeps a request, behind the others; where its key is taken nothing changes.
 insert into {schema}.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                              scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
-                              as_of_now, nth, id, due_at)
+                              scheduled_for, covers_after, covers_through, keeps, nth, id, due_at)
 values (:job_key, :key, :cause, :requested_at, :payload, :overlap, :reason, :requested_by, :replay_of,
-        :scheduled_for, :covers_after, :covers_through, :fill_after, :fill_through, :again, :keeps, :as_of_now, :nth,
-        :occurrence_id, :due_at)
+        :scheduled_for, :covers_after, :covers_through, :keeps, :nth, :occurrence_id, :due_at)
 on conflict (job_key, cause, key) do nothing;
 
 -- forget_asked_for --
@@ -387,6 +385,143 @@ delete from {schema}.coming where job_key = :job_key;
 select version from {schema}.job_version
  where job_key = :job_key and (in_force_after is null or in_force_after < :instant_at)
  order by version desc limit 1;
+
+-- ------------------------------------------------------------------------------------------------------------ backfills
+
+-- backfill_of_key --
+-- Returns the backfill of a job that has this key.
+select backfill_key, id as backfill_id, status as backfill_status, created
+  from {schema}.backfill where job_key = :job_key and key = :key;
+
+-- backfill_of_id --
+-- Returns the backfill of a job that has this id.
+select backfill_key, key, status as backfill_status
+  from {schema}.backfill where job_key = :job_key and id = :backfill_id;
+
+-- count_open_backfills --
+-- Returns how many backfills of a job run.
+select count(*) as open_count from {schema}.backfill where job_key = :job_key and status = 'running';
+
+-- add_backfill --
+-- Keeps a backfill that nobody has approved yet.
+insert into {schema}.backfill (job_key, id, key, status, fill_after, fill_through, left_after, left_through, again,
+                               as_of_now, newest_first, overlap, rate, pace, count, reason, planned_at, planned_by,
+                               paced_at)
+values (:job_key, :backfill_id, :key, 'planned', :fill_after, :fill_through, :fill_after, :fill_through, :again,
+        :as_of_now, :newest_first, :overlap, :rate, :rate, :count, :reason, :now, :planned_by, :now);
+
+-- approve_backfill --
+-- Lets a backfill run, behind the others of its job; who approved it first is kept.
+update {schema}.backfill
+   set status = 'running', paced_at = :now, changed_by = :changed_by,
+       approved_by = case when approved_at is null then :changed_by else approved_by end,
+       approved_at = coalesce(approved_at, :now),
+       place = 1 + (select max(o.place) from {schema}.backfill o where o.job_key = :job_key)
+ where job_key = :job_key and key = :key;
+
+-- stop_backfill --
+-- Lets a backfill rest or end.
+update {schema}.backfill set status = :backfill_status, changed_by = :changed_by, ended_at = :ended_at
+ where job_key = :job_key and key = :key;
+
+-- show_backfill --
+-- Lets plans find a backfill that runs: a request of its key, without an instant.
+insert into {schema}.request (job_key, key, cause, requested_at, reason, requested_by, nth, id, due_at)
+values (:job_key, :key, :cause, :now, '', '', 1, :occurrence_id, :due_at)
+on conflict (job_key, cause, key) do nothing;
+
+-- hide_backfill --
+-- Lets plans no longer find it.
+delete from {schema}.request
+ where job_key = :job_key and cause = {cause.backfill} and key = :key and scheduled_for is null;
+
+-- unclaimed_fills --
+-- Returns the occurrences of a backfill that no node has claimed.
+select o.id as occurrence_id
+  from {schema}.filled f join {schema}.occurrence o on o.id = f.id
+ where f.backfill_key = :backfill_key and o.owner is null and o.status in ({pending}, {queued}, {awaiting_retry})
+ order by f.place;
+
+-- open_backfills --
+-- Returns the backfills of these jobs that run, in their order.
+select b.job_key, b.backfill_key, b.id as backfill_id, b.key, b.fill_after, b.fill_through, b.left_after, b.left_through,
+       b.again, b.as_of_now, b.newest_first, b.overlap, b.rate, b.pace, b.count, b.created, b.reason, b.planned_by,
+       b.paced_at, b.filled_at
+  from {schema}.backfill b
+ where b.job_key {in job_keys} and b.status = 'running'
+ order by b.job_key, b.place;
+
+-- recent_fills --
+-- Returns what became of the newest occurrences of a backfill.
+select count(case when o.status in ({pending}, {queued}) then 1 end) as unstarted,
+       count(case when o.started_at > :window_at then 1 end) as started,
+       count(case when o.ended_at > :paced_at then 1 end) as ended,
+       count(case when o.ended_at > :paced_at and o.status in ({completed_with_errors}, {failed}, {failed_stale}) then 1
+             end) as failed
+  from (select f.id from {schema}.filled f where f.backfill_key = :backfill_key order by f.place desc limit :limit) f
+  join {schema}.occurrence o on o.id = f.id;
+
+-- existing_fills --
+-- Returns the oldest occurrences of a job in a stretch of time.
+select o.id as occurrence_id, o.scheduled_for
+  from {schema}.occurrence o {using occurrence_of_job}
+ where o.job_key = :job_key and o.scheduled_for > :left_after and o.scheduled_for <= :left_through
+ order by o.scheduled_for limit :limit;
+
+-- existing_fills_back --
+-- Returns the newest occurrences of a job in a stretch of time.
+select o.id as occurrence_id, o.scheduled_for
+  from {schema}.occurrence o {using occurrence_of_job}
+ where o.job_key = :job_key and o.scheduled_for > :left_after and o.scheduled_for <= :left_through
+ order by o.scheduled_for desc limit :limit;
+
+-- newest_past_versions --
+-- Returns the versions of a job before this one that were in force before a moment, the newest first.
+select version, in_force_after from {schema}.job_version
+ where job_key = :job_key and version < :oldest_version and (in_force_after is null or in_force_after < :left_through)
+ order by version desc limit :limit;
+
+-- add_fill --
+-- Notes that a backfill makes an occurrence.
+insert into {schema}.filled (backfill_key, place, id) values (:backfill_key, :place, :occurrence_id);
+
+-- move_backfill --
+-- Writes what is left of a backfill, and how it goes on.
+update {schema}.backfill
+   set left_after = :left_after, left_through = :left_through, pace = :pace, paced_at = :paced_at,
+       filled_at = :filled_at, created = :created, status = :backfill_status, ended_at = :ended_at
+ where backfill_key = :backfill_key;
+
+-- list_backfills --
+-- Returns the newest backfills, of one job or of all.
+select b.job_key, b.backfill_key, b.id as backfill_id, s.id as job_id, j.name, b.key, b.status as backfill_status,
+       b.fill_after, b.fill_through, b.left_after, b.left_through, b.again, b.as_of_now, b.newest_first, b.overlap,
+       b.rate, b.pace, b.count, b.created, b.reason, b.planned_at, b.planned_by, b.approved_at, b.approved_by,
+       b.changed_by, b.ended_at,
+       (select o.id from {schema}.backfill o
+         where o.job_key = b.job_key and o.status = 'running' and o.place < b.place and b.status = 'running'
+         order by o.place limit 1) as behind
+  from {schema}.backfill b
+  join {schema}.job j on j.job_key = b.job_key
+  join {schema}.job_state s on s.job_key = b.job_key
+ where :is_any or s.id = :job_id
+ order by b.planned_at desc, b.id desc limit :limit;
+
+-- count_fills --
+-- Returns how many occurrences of these backfills have which status, or had it when they were forgotten.
+select f.backfill_key, coalesce(o.status, f.status, {canceled}) as status, count(*) as count
+  from {schema}.filled f left join {schema}.occurrence o on o.id = f.id
+ where f.backfill_key {in backfill_keys}
+ group by f.backfill_key, coalesce(o.status, f.status, {canceled});
+
+-- purge_fills --
+-- Forgets what the backfills of a job have made.
+delete from {schema}.filled
+ where backfill_key in (select b.backfill_key from {schema}.backfill b where b.job_key = :job_key);
+
+-- purge_backfills --
+-- Forgets the backfills of a job.
+delete from {schema}.backfill where job_key = :job_key;
 
 -- ---------------------------------------------------------------------------------------------------------- the history
 

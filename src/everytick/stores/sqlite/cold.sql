@@ -168,8 +168,7 @@ select status, payload from occurrence where id = :occurrence_id;
 -- later_requests --
 -- Returns the open requests of these jobs that were asked for at a time, soonest first.
 select r.job_key, s.id as job_id, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by,
-       r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.fill_after, r.fill_through, r.again, r.keeps,
-       r.as_of_now, r.nth, r.due_at
+       r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.keeps, r.nth, r.due_at
   from job_state s join request r on r.job_key = s.job_key and r.due_at > 0
  where s.id {in job_ids}
  order by r.due_at, r.request_key limit :most;

@@ -9,6 +9,7 @@ from datetime import datetime
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeVar
 
+from everytick.domain.backfills import OpenBackfill
 from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.job import Job
@@ -18,17 +19,25 @@ from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import closed
 from everytick.domain.texts import PLAN_REFUSED
 from everytick.stores.base import Ahead, Batch, Commit, CommitAnswer, CommitFailed, NodeScope, new_token
-from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
+from everytick.stores.open_requests import (
+    PAST_LIMIT,
+    PastAsked,
+    past_of,
+    pasts_asked,
+    shows_backfill,
+    without_backfills,
+)
 from everytick.stores.sql import rows as shared
 from everytick.stores.sql.rows import write_overrides
 from everytick.stores.sql.statements import Query, Row
 from everytick.stores.sql.verbs import coming
+from everytick.stores.sql.verbs.backfills import open_backfills, write_filling
 from everytick.stores.sql.verbs.coming import JobComing
 from everytick.stores.sql.verbs.depending import Asked, dependence
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.lines import NOBODY, lines
-from everytick.stores.sqlite.queries import COLD, Q, fetch
+from everytick.stores.sqlite.queries import COLD, Q, carried_out, fetch
 from everytick.stores.sqlite.rows import NEVER, NO_TEXT, Columns, micros, micros_or_never
 from everytick.stores.sqlite.writer import Transaction
 from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
@@ -43,6 +52,7 @@ _EVER = 2**62
 """After every moment that a request can name, in microseconds."""
 
 _NEEDS = 19
+_NO_BACKFILLS: dict[int, tuple[OpenBackfill, bool]] = {}
 
 
 class _JobRow(NamedTuple):
@@ -142,7 +152,7 @@ def _snapshots(
     for row in found:
         editions = _editions(connection, definitions, row)
         if editions is not None:
-            pasts = _pasts(connection, definitions, row, editions, facts)
+            pasts = _pasts(connection, definitions, row, editions, facts) if row.job_key in facts.requests else ()
             snapshots.append(_snapshot(row, editions, facts, pasts))
             if depends_on := editions[-1].job.settings.depends_on:
                 in_line = facts.lines.get(row.job_key, NOBODY).waiting
@@ -180,20 +190,22 @@ def _pasts(
     editions: tuple[Edition, ...],
     facts: "_Facts",
 ) -> tuple[Past, ...]:
-    """Return the old definitions that open backfills need beside the editions."""
-    asked = facts.asked(row.job_key)[:PLAN_LIMIT]
-    return tuple(_past(connection, definitions, row, each) for each in asked if reaches_back(each, editions))
+    """Return the old definitions that requests and the open backfill need beside the editions."""
+    asked = pasts_asked(facts.asked(row.job_key)[:PLAN_LIMIT], facts.backfill(row.job_key)[0], editions)
+    return tuple(_past(connection, definitions, row, each) for each in asked)
 
 
-def _past(connection: sqlite3.Connection, definitions: FileDefinitions, row: _JobRow, request: Request) -> Past:
-    assert request.after is not None, "a backfill says where it begins"
-    job_key, oldest = row.job_key, row.oldest_version
-    asked = Q.past_versions(job_key=job_key, oldest_version=oldest, fill_after=request.after, limit=PAST_LIMIT + 1)
+def _past(connection: sqlite3.Connection, definitions: FileDefinitions, row: _JobRow, asked: PastAsked) -> Past:
+    known = {"job_key": row.job_key, "oldest_version": row.oldest_version, "limit": PAST_LIMIT + 1}
+    if asked.newest_first:
+        query = COLD.newest_past_versions(**known, left_through=asked.through)
+    else:
+        query = Q.past_versions(**known, fill_after=asked.after)
     found = []
-    for past in fetch(connection, asked):
-        compiled = definitions.get(connection, job_key, past["version"])
+    for past in fetch(connection, query):
+        compiled = definitions.get(connection, row.job_key, past["version"])
         found.append((past["in_force_after"], None if compiled is None else compiled.edition))
-    return past_of(request.key, found)
+    return past_of(asked, found)
 
 
 class _Facts:
@@ -208,8 +220,12 @@ class _Facts:
             {"job_key": row.job_key, "until": until if row.retire_at is None or row.retire_at > until else _EVER}
             for row in found
         ]
-        self._requests = _by_job(
+        self.requests = _by_job(
             connection, Q.requests_of_jobs(seen=seen), lambda row: (shared.request(row), row["is_to_come"])
+        )
+        filling = [job for job, asked in self.requests.items() if any(map(shows_backfill, asked))]
+        self._backfills = (
+            carried_out(connection, open_backfills(COLD, filling, rows.moment(until))) if filling else _NO_BACKFILLS
         )
         now = rows.moment(clock)
         paused = {job for job, pauses in self.pauses.items() if any(pause.holds(now) for pause in pauses)}
@@ -217,11 +233,15 @@ class _Facts:
 
     def asked(self, job: int) -> list[Request]:
         """Return the open requests that have come, and one more than a plan sees if there are more."""
-        return [request for request, is_to_come in self._requests.get(job, ()) if not is_to_come]
+        return [request for request, is_to_come in self.requests.get(job, ()) if not is_to_come]
+
+    def backfill(self, job: int) -> tuple[OpenBackfill | None, bool]:
+        """Return the first open backfill, and whether others wait behind it."""
+        return self._backfills.get(job, (None, False))
 
     def next_request_at(self, job: int) -> datetime | None:
         """Return when the first request comes that is still to come."""
-        return next((request.due_at for request, is_to_come in self._requests.get(job, ()) if is_to_come), None)
+        return next((request.due_at for request, is_to_come in self.requests.get(job, ()) if is_to_come), None)
 
 
 def _by_job(connection: sqlite3.Connection, query: Query, read: Callable[[Row], T]) -> dict[int, list[T]]:
@@ -248,6 +268,7 @@ def _snapshot(row: _JobRow, editions: tuple[Edition, ...], facts: _Facts, pasts:
     job = row.job_key
     line = facts.lines.get(job, NOBODY)
     requests = facts.asked(job)
+    backfill, more_backfills = facts.backfill(job)
     return JobSnapshot(
         job_id=row.id,
         revision=row.revision,
@@ -259,7 +280,7 @@ def _snapshot(row: _JobRow, editions: tuple[Edition, ...], facts: _Facts, pasts:
         pauses=tuple(facts.pauses.get(job, ())),
         adjustments=tuple(facts.adjustments.get(job, ())),
         reschedule=_reschedule(row),
-        requests=tuple(requests[:PLAN_LIMIT]),
+        requests=tuple(without_backfills(requests[:PLAN_LIMIT])),
         more_requests=len(requests) > PLAN_LIMIT,
         busy=line.busy,
         busy_count=line.busy_count,
@@ -277,6 +298,8 @@ def _snapshot(row: _JobRow, editions: tuple[Edition, ...], facts: _Facts, pasts:
         narrowed_at=rows.moment_or_none(row.narrowed_at),
         next_request_at=facts.next_request_at(job),
         is_needed=row.is_needed == 1,
+        backfill=backfill,
+        more_backfills=more_backfills,
     )
 
 
@@ -356,6 +379,9 @@ class _Writing:
         if plan.cancels_before is not None:
             before = {"before_at": plan.cancels_before, "reason": plan.cancels_because}
             self._transaction.run(Q.ask_all_to_cancel(job_key=job, **before))
+        if plan.filling is not None:
+            written = write_filling(COLD, job, plan.filling, rows.moment(now))
+            carried_out(self._transaction.connection, written)
         if plan.creations:
             compiled = self._definitions.get(self._transaction.connection, job, version)
             assert compiled is not None, f"{plan.job_id}: planned by a definition that cannot be read"
@@ -441,12 +467,7 @@ class _Writing:
         for id_ in plan.cancels:
             run(Q.ask_to_cancel(occurrence_id=id_, reason=plan.cancels_because))
         for answer in plan.answers:
-            asked = {"job_key": job, "cause": answer.cause, "key": answer.key}
-            if answer.done_through is None:
-                run(Q.forget_request(**asked))
-            else:
-                run(Q.continue_backfill(**asked, fill_after=answer.done_through, now=now))
-                run(Q.count_moved_request())
+            run(Q.forget_request(job_key=job, cause=answer.cause, key=answer.key))
 
     def _settle_adjustments(self, job: int, plan: Plan) -> None:
         for used in plan.used:

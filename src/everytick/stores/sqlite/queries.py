@@ -1,13 +1,19 @@
 """The queries of this store by name. `queries.sql` says what each guarantees."""
 
 import sqlite3
+from collections.abc import Generator
+from typing import Any, TypeVar
 
 from everytick.stores.queries import load_queries
+from everytick.stores.sql.commands import Many
 from everytick.stores.sql.queries import cold_queries
 from everytick.stores.sql.statements import Query, Row, Statement, with_statements
 from everytick.stores.sqlite.dialect import SQLITE
 
 PACKAGE = "everytick.stores.sqlite"
+
+
+T = TypeVar("T")
 
 
 class Queries:
@@ -68,8 +74,6 @@ class Queries:
     wake_jobs_of: str
     beat: str
     forget_request: Statement
-    continue_backfill: Statement
-    count_moved_request: Statement
     begin_kept: Statement
     keep_runs: Statement
     jobs_with_aged: Statement
@@ -89,3 +93,20 @@ def fetch(connection: sqlite3.Connection, query: Query) -> list[Row]:
     found = connection.execute(query.statement.sql, query.arguments)
     columns = found.description
     return query.statement.read([column[0] for column in columns], found) if columns else []
+
+
+def carried_out(connection: sqlite3.Connection, steps: Generator[Query | Many, Any, T]) -> T:
+    """Return what the steps return, each carried out on this connection."""
+    answer: list[Row] | None = None
+    while True:
+        try:
+            step = steps.send(answer)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        if isinstance(step, Query):
+            answer = fetch(connection, step)
+        else:
+            for given in step.arguments:
+                fetch(connection, step.statement(**given))
+            answer = []

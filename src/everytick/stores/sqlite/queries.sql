@@ -93,7 +93,7 @@ select job_key, instant_at, kind, moved_to_at, reason, adjusted_by, is_done, ove
 -- The oldest 101 open requests of each job that a plan of a moment sees: one more than it may answer. The next one that is
 -- still to come follows. Jobs and moments come in pairs.
 select r.job_key, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by, r.replay_of,
-       r.scheduled_for, r.covers_after, r.covers_through, r.fill_after, r.fill_through, r.again, r.keeps, r.as_of_now,
+       r.scheduled_for, r.covers_after, r.covers_through, r.keeps,
        r.nth, r.due_at, r.due_at > seen.until as is_to_come
   from {rows seen: job_key int, until bigint}
  cross join request r on r.request_key in (
@@ -392,16 +392,6 @@ insert into node (id, beat_at, beats) values (?, ?, 1)
 -- forget_request --
 -- The request is answered.
 delete from request where job_key = :job_key and cause = :cause and key = :key;
-
--- continue_backfill --
--- A backfill that was cut goes on after this instant, behind the others.
-update request
-   set fill_after = :fill_after, requested_at = :now, request_key = (select request_key + 1 from sqlite_sequence where name = 'request')
- where job_key = :job_key and cause = :cause and key = :key;
-
--- count_moved_request --
--- The next request comes behind the one that was moved to the end.
-update sqlite_sequence set seq = seq + 1 where name = 'request';
 
 -- begin_kept --
 -- A replay that keeps results has something written about it before its first step.

@@ -222,11 +222,7 @@ create table everytick.request (
     scheduled_for  timestamptz,
     covers_after   timestamptz,
     covers_through timestamptz,
-    fill_after     timestamptz,
-    fill_through   timestamptz,
-    again          boolean not null,
     keeps          text,
-    as_of_now      boolean not null default false,
     nth            integer not null default 1,
     id             uuid not null,
     due_at         timestamptz not null default 'epoch',
@@ -253,6 +249,51 @@ create table everytick.request_key (
 );
 
 create index request_key_id on everytick.request_key (id);
+
+-- A backfill: the instants in (fill_after, fill_through] that it asks for, those in (left_after, left_through] that are
+-- left, and how it goes. One that is running has a request of its key too, without an instant: so a plan finds it, and a
+-- job without one is not asked about it. They run in the order of place.
+create table everytick.backfill (
+    backfill_key integer generated always as identity primary key,
+    job_key      integer not null references everytick.job (job_key),
+    id           text collate "C" not null unique,
+    key          text not null,
+    status       text not null check (status in ('planned', 'running', 'paused', 'filled', 'canceled')),
+    place        integer not null default 0,
+    fill_after   timestamptz not null,
+    fill_through timestamptz not null,
+    left_after   timestamptz not null,
+    left_through timestamptz not null,
+    again        boolean not null,
+    as_of_now    boolean not null,
+    newest_first boolean not null,
+    overlap      text,
+    rate         integer not null,
+    pace         integer not null,
+    count        integer,
+    created      integer not null default 0,
+    reason       text not null,
+    planned_at   timestamptz not null,
+    planned_by   text not null,
+    approved_at  timestamptz,
+    approved_by  text not null default '',
+    changed_by   text not null default '',
+    paced_at     timestamptz not null,
+    filled_at    timestamptz,
+    ended_at     timestamptz,
+    unique (job_key, key)
+);
+
+-- The occurrences that a backfill has made, in order; status is the one that an occurrence had when it was forgotten.
+create table everytick.filled (
+    backfill_key integer not null references everytick.backfill (backfill_key),
+    place        integer not null,
+    id           uuid not null,
+    status       smallint,
+    primary key (backfill_key, place)
+);
+
+create index filled_id on everytick.filled (id);
 
 -- Neighbouring instants that did not run, all for one reason.
 create table everytick.span (
@@ -432,6 +473,16 @@ end $$;
 
 create trigger purged_ones_are_unlisted after delete on everytick.occurrence for each row
     when (old.status < 10) execute function everytick.list_purged();
+
+create function everytick.keep_fill() returns trigger language plpgsql as $$
+begin
+    update everytick.filled f set status = old.status where f.id = old.id;
+    return null;
+end $$;
+
+-- A backfill knows what became of its occurrences also when they are forgotten. 3 is the cause backfill.
+create trigger fills_are_kept after delete on everytick.occurrence for each row
+    when (old.cause = 3) execute function everytick.keep_fill();
 
 -- Who still waits for the report of an ended occurrence. A table of its own: a delivery takes a narrow row away and
 -- leaves the occurrence, with all its indexes, alone.
@@ -624,6 +675,27 @@ create view everytick.adjustments as
 select j.id as job_id, j.name as job, a.instant_at as instant, a.kind, a.moved_to_at as moved_to, a.payload,
        a.overrides, a.reason, a.adjusted_by, a.told_at
   from everytick.adjustment a join everytick.job j on j.job_key = a.job_key;
+
+-- Backfills with what became of their occurrences.
+create view everytick.backfills as
+select b.id, j.id as job_id, j.name as job,
+       case when b.status <> 'filled' then b.status when coalesce(f.waiting + f.running, 0) > 0 then 'running'
+            else 'completed' end as status,
+       b.fill_after, b.fill_through, b.left_after, b.left_through, b.again, b.newest_first, b.rate, b.pace,
+       b.count, b.created, coalesce(f.done, 0) as done, coalesce(f.failed, 0) as failed,
+       coalesce(f.canceled, 0) as canceled, coalesce(f.running, 0) as running, coalesce(f.waiting, 0) as waiting,
+       b.reason, b.planned_at, b.planned_by, b.approved_at, b.approved_by, b.ended_at
+  from everytick.backfill b
+  join everytick.job j on j.job_key = b.job_key
+  left join (select f.backfill_key,
+                    sum(case when f.status = 10 then 1 else 0 end)::int as done,
+                    sum(case when f.status in (11, 12, 14) then 1 else 0 end)::int as failed,
+                    sum(case when f.status = 13 or f.status > 14 then 1 else 0 end)::int as canceled,
+                    sum(case when f.status in (2, 3) then 1 else 0 end)::int as running,
+                    sum(case when f.status in (0, 1) then 1 else 0 end)::int as waiting
+               from (select f.backfill_key, coalesce(o.status, f.status, 13) as status
+                       from everytick.filled f left join everytick.occurrence o on o.id = f.id) f
+              group by f.backfill_key) f on f.backfill_key = b.backfill_key;
 
 -- The config an occurrence runs with, whole; who set what in its version; and what it sets itself.
 create view everytick.effective_config as

@@ -13,14 +13,15 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import ASKED_NOW, Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.values import value
-from everytick.errors import JobDisabled, NotFound
+from everytick.errors import NotFound
 from everytick.stores.base import Receipt
 from everytick.stores.open_requests import KEEPS_ITS_KEY, KeyUse, as_waiting, has_key_of_its_own, under_key
 from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Ask, Create, EndUnowned, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
-from everytick.stores.sql.verbs.holding import foretell, held_job, revise, version_of, wake
+from everytick.stores.sql.verbs import backfills
+from everytick.stores.sql.verbs.holding import foretell, held_job, revise, taking_requests, version_of, wake
 from everytick.stores.storing_rules import as_stored
 
 
@@ -30,6 +31,8 @@ def request(q: ColdQueries, subject: str, fact: Fact) -> Verb[Receipt]:
         return Receipt(subject, (yield from _cancel(q, subject, fact.reason)))
     if isinstance(fact, ASKS):
         return (yield from ask(q, subject, request_of(fact, ASKED_NOW))).receipt
+    if isinstance(fact, facts.PlanBackfill | facts.SteerBackfill):
+        return (yield from backfills.request(q, subject, fact))
     return (yield from _tell(q, subject, fact))
 
 
@@ -140,13 +143,6 @@ def ask(q: ColdQueries, job_id: str, request: Request) -> Verb[AskedUnder]:
         yield q.keep_request(**rows.request_arguments(job_key, job_id, asked))
         yield from wake(q, job_key, now)
     return AskedUnder(Receipt(asked.occurrence_id(job_id), not is_known), job_key, job)
-
-
-def taking_requests(job: Job) -> Job:
-    """Return the job, which is enabled."""
-    if not job.enabled:
-        raise JobDisabled(job.name)
-    return job
 
 
 def under_its_key(q: ColdQueries, job_key: int, job_id: str, asked: Request) -> Verb[tuple[Request, bool]]:

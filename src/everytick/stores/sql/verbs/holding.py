@@ -3,7 +3,8 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from everytick.errors import NotFound
+from everytick.domain.job import Job
+from everytick.errors import JobDisabled, NotFound
 from everytick.stores.sql.commands import Ask, Found, Rows, Verb, Versions, look, many
 from everytick.stores.sql.definitions import Compiled
 from everytick.stores.sql.queries import ColdQueries
@@ -28,6 +29,13 @@ def version_of(job_key: int, version: int) -> Verb[Compiled]:
     if (job_key, version) not in found.read:
         raise NotFound("definition", found.broken.get((job_key, version), f"version {version}"))
     return found.read[job_key, version]
+
+
+def taking_requests(job: Job) -> Job:
+    """Return the job, which is enabled."""
+    if not job.enabled:
+        raise JobDisabled(job.name)
+    return job
 
 
 def wake(q: ColdQueries, job_key: int, now: datetime) -> Verb[None]:

@@ -164,11 +164,7 @@ create table request (
   scheduled_for integer,
   covers_after integer,
   covers_through integer,
-  fill_after integer,
-  fill_through integer,
-  again integer not null,
   keeps text,
-  as_of_now integer not null,
   nth integer not null,
   id blob not null,
   due_at integer not null,
@@ -190,6 +186,50 @@ create table request_key (
   primary key (job_key, cause, key)
 ) strict, without rowid;
 create index request_key_id on request_key (id);
+
+-- A backfill: the instants in (fill_after, fill_through] that it asks for, those in (left_after, left_through] that are
+-- left, and how it goes. One that is running has a request of its key too, without an instant: so a plan finds it, and a
+-- job without one is not asked about it. They run in the order of place.
+create table backfill (
+  backfill_key integer primary key autoincrement,
+  job_key integer not null references job,
+  id text not null unique,
+  key text not null,
+  status text not null check (status in ('planned', 'running', 'paused', 'filled', 'canceled')),
+  place integer not null default 0,
+  fill_after integer not null,
+  fill_through integer not null,
+  left_after integer not null,
+  left_through integer not null,
+  again integer not null,
+  as_of_now integer not null,
+  newest_first integer not null,
+  overlap text,
+  rate integer not null,
+  pace integer not null,
+  count integer,
+  created integer not null default 0,
+  reason text not null,
+  planned_at integer not null,
+  planned_by text not null,
+  approved_at integer,
+  approved_by text not null default '',
+  changed_by text not null default '',
+  paced_at integer not null,
+  filled_at integer,
+  ended_at integer,
+  unique (job_key, key)
+) strict;
+
+-- The occurrences that a backfill has made, in order; status is the one that an occurrence had when it was forgotten.
+create table filled (
+  backfill_key integer not null references backfill,
+  place integer not null,
+  id blob not null,
+  status integer,
+  primary key (backfill_key, place)
+) strict, without rowid;
+create index filled_id on filled (id);
 
 -- Instants that did not run, all of one reason; covers_through is the last of them.
 create table span (
@@ -297,6 +337,11 @@ create index occurrence_of_job on occurrence (job_key, scheduled_for, id);
 create index occurrence_by_time on occurrence (scheduled_for, id);
 -- What ended well is kept for another time than what did not; each can then be found by its age alone.
 create index occurrence_ended on occurrence (job_key, status, ended_at) where ended_at is not null;
+
+-- A backfill knows what became of its occurrences also when they are forgotten. 3 is the cause backfill.
+create trigger fills_are_kept after delete on occurrence when old.cause = 3 begin
+  update filled set status = old.status where id = old.id;
+end;
 
 -- Ended occurrences whose report was not delivered yet.
 create table report (
@@ -496,6 +541,34 @@ create view adjustments as
 select j.id as job_id, j.name as job, «utc a.instant_at» as instant, a.kind,
        «utc a.moved_to_at» as moved_to, a.payload, a.overrides, a.reason, a.adjusted_by, «utc a.told_at» as told_at
   from adjustment a join job j on j.job_key = a.job_key;
+
+-- Backfills with what became of their occurrences.
+create view backfills as
+select b.id, j.id as job_id, j.name as job,
+       case when b.status <> 'filled' then b.status when coalesce(f.waiting + f.running, 0) > 0 then 'running'
+            else 'completed' end as status,
+       «utc b.fill_after» as fill_after,
+       «utc b.fill_through» as fill_through,
+       «utc b.left_after» as left_after,
+       «utc b.left_through» as left_through,
+       b.again, b.newest_first, b.rate, b.pace,
+       b.count, b.created, coalesce(f.done, 0) as done, coalesce(f.failed, 0) as failed,
+       coalesce(f.canceled, 0) as canceled, coalesce(f.running, 0) as running, coalesce(f.waiting, 0) as waiting,
+       b.reason,
+       «utc b.planned_at» as planned_at, b.planned_by,
+       «utc b.approved_at» as approved_at, b.approved_by,
+       «utc b.ended_at» as ended_at
+  from backfill b
+  join job j on j.job_key = b.job_key
+  left join (select f.backfill_key,
+                    sum(case when f.status = 10 then 1 else 0 end) as done,
+                    sum(case when f.status in (11, 12, 14) then 1 else 0 end) as failed,
+                    sum(case when f.status = 13 or f.status > 14 then 1 else 0 end) as canceled,
+                    sum(case when f.status in (2, 3) then 1 else 0 end) as running,
+                    sum(case when f.status in (0, 1) then 1 else 0 end) as waiting
+               from (select f.backfill_key, coalesce(o.status, f.status, 13) as status
+                       from filled f left join occurrence o on o.id = f.id) f
+              group by f.backfill_key) f on f.backfill_key = b.backfill_key;
 
 -- The config an occurrence runs with, whole; who set what in its version; and what it sets itself.
 create view effective_config as

@@ -1,0 +1,192 @@
+"""Backfills: past instants that run after all, planned, approved, and watched until they are done."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+from everytick.app.guarding import Guarding
+from everytick.app.lookups import moment_of
+from everytick.domain.backfills import FASTEST_RATE, RATE, BackfillOrder, BackfillStatus
+from everytick.domain.durations import duration, format_duration
+from everytick.errors import InvalidInstant, InvalidPolicies, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime, timedelta
+
+    from everytick.domain.backfills import BackfillRecord
+    from everytick.domain.policies import Overlap
+    from everytick.stores.addresses import AnyStore
+
+_LOOKED_FOR = 1_000
+"""Most backfills of the store that are looked through for one id."""
+
+_FIRST_LOOK, _LAST_LOOK = 0.05, 1.0
+"""Seconds between two looks at a backfill that is waited for: 0.05 at first, doubled each time, at most 1."""
+
+
+class AsOf(StrEnum):
+    """Which definition names the past instants of a backfill: that of their time, or the newest."""
+
+    THEN = "then"
+    NOW = "now"
+
+
+class Backfill:
+    """A backfill: `instants` are what it asks for, at most 10,000 of them shown; `more` says that there are more.
+
+    `id` is None if it was a dry run, or there was nothing to fill.
+    """
+
+    def __init__(
+        self,
+        id: str | None,
+        job_id: str,
+        opened: Callable[[], Awaitable[AnyStore]],
+        by: str,
+        instants: tuple[datetime, ...] = (),
+        more: bool = False,
+    ) -> None:
+        self.id, self.instants, self.more = id, instants, more
+        self._job_id, self._opened, self._by = job_id, opened, by
+
+    def __repr__(self) -> str:
+        return f"Backfill({self.id!r}, {len(self.instants)}{' or more' if self.more else ''} instants)"
+
+    async def progress(self) -> BackfillRecord:
+        """Return where it stands: how many are done, have failed, run, and are left."""
+        found = await (await self._opened()).backfills(self._job_id, _LOOKED_FOR)
+        for record in found:
+            if record.id == self.id:
+                return record
+        raise NotFound("backfill", str(self.id))
+
+    async def approve(self, by: str | None = None) -> bool:
+        """Let it run. Return whether it was not running."""
+        return await self._steer(BackfillStatus.RUNNING, by)
+
+    async def pause(self, by: str | None = None) -> bool:
+        """Let it make no further occurrences until it is resumed. Those that it has made run. Return if it changed."""
+        return await self._steer(BackfillStatus.PAUSED, by)
+
+    async def resume(self, by: str | None = None) -> bool:
+        """Let it go on. Return whether it was paused."""
+        return await self._steer(BackfillStatus.RUNNING, by)
+
+    async def cancel(self, by: str | None = None) -> bool:
+        """End it, and what it has made and no node has claimed. What runs is left to end. Return if it changed."""
+        return await self._steer(BackfillStatus.CANCELED, by)
+
+    async def wait(self, timeout: timedelta | str | None = None) -> BackfillRecord:  # noqa: ASYNC109 - a duration
+        """Return it once nothing of it is left to do. Raise TimeoutError if that takes too long."""
+        import asyncio
+
+        within, pause = None if timeout is None else duration(timeout), _FIRST_LOOK
+        try:
+            async with asyncio.timeout(None if within is None else within.total_seconds()) as limit:
+                while not (record := await self.progress()).is_over:
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, _LAST_LOOK)
+                return record
+        except TimeoutError:
+            if within is None or not limit.expired():
+                raise
+            raise TimeoutError(f"backfill {self.id} is not done within {format_duration(within)}") from None
+
+    async def _steer(self, to: BackfillStatus, by: str | None) -> bool:
+        from everytick.domain.facts import SteerBackfill
+
+        if self.id is None:
+            raise NotFound("backfill", "that was never planned")
+        fact = SteerBackfill(self.id, to, self._by if by is None else by)
+        return (await (await self._opened()).request(self._job_id, fact)).changed
+
+
+class Backfills(Guarding):
+    """Backfills of the jobs in the store."""
+
+    async def backfill(
+        self,
+        name: str,
+        after: datetime | str,
+        through: datetime | str,
+        *,
+        again: bool = False,
+        overlap: Literal["queue", "allow"] | None = None,
+        as_of: Literal["then", "now"] = "then",
+        rate: int = RATE,
+        newest_first: bool = False,
+        dry_run: bool = False,
+        approve: bool = True,
+        reason: str = "",
+        by: str | None = None,
+    ) -> Backfill:
+        """Ask for the past instants in `(after, through]` and return a handle. With `approve=False` it is only planned.
+
+        The definition that was in force then names them, before the first version the first; with
+        `as_of="now"` the newest does. Those that have an occurrence are left alone unless `again`
+        says otherwise; one that was moved has it elsewhere. At most `rate` of them start in a minute. They take a
+        place of the job only where its schedule wants none, or overlap where the job does or `overlap` says so.
+        """
+        from everytick.app.past_instants import unfilled
+        from everytick.domain.facts import PlanBackfill
+        from everytick.domain.reading import choice
+
+        rule, as_of_now = _filling_rule(overlap), choice("as_of", AsOf, as_of) is AsOf.NOW
+        _refuse_rate(rate)
+        store = await self._opened()
+        record = await self._find(store, name)
+        now, begin, end = await store.now(), moment_of(after), moment_of(through)
+        if begin >= min(end, now):
+            text = f"must come before {min(end, now).isoformat()}: a backfill asks for the past, in order"
+            raise InvalidInstant(after, text)
+        end = min(end, now)
+        missing, more = await unfilled(store, record, begin, end, again=again, as_of_now=as_of_now)
+        who, job_id = self._by(by), record.job.id
+        if dry_run or not missing:
+            return Backfill(None, job_id, self._opened, who, tuple(missing), more)
+        count = None if more else len(missing)
+        order = BackfillOrder(_key(), begin, end, again, as_of_now, newest_first, rule, rate, count, reason, who)
+        made = await store.request(job_id, PlanBackfill(order, approve))
+        return Backfill(made.id, job_id, self._opened, who, tuple(missing), more)
+
+    async def backfills(self, name: str | None = None) -> Sequence[BackfillRecord]:
+        """Return the newest 100 backfills, of one job or of all, newest first."""
+        store = await self._opened()
+        return await store.backfills(None if name is None else (await self._find(store, name)).job.id)
+
+    async def find_backfill(self, id: str, *, by: str | None = None) -> Backfill:
+        """Return the handle of the backfill that has this id."""
+        found = await (await self._opened()).backfills(None, _LOOKED_FOR)
+        for record in found:
+            if record.id == id:
+                return Backfill(id, record.job_id, self._opened, self._by(by))
+        raise NotFound("backfill", id)
+
+
+def _filling_rule(given: str | None) -> Overlap | None:
+    """Return the overlap rule of a backfill: nothing of it is left out, and none of it cancels another."""
+    if given is None:
+        return None
+    from everytick.domain.policies import Overlap
+    from everytick.domain.reading import choice
+
+    rule = choice("overlap", Overlap, given)
+    if rule not in (Overlap.QUEUE, Overlap.ALLOW):
+        text = f"overlap={given} is not for a backfill, which leaves no instant out and cancels none"
+        raise InvalidPolicies("", text, ('overlap="queue"', 'overlap="allow"'))
+    return rule
+
+
+def _refuse_rate(rate: int) -> None:
+    if type(rate) is not int or not 1 <= rate <= FASTEST_RATE:
+        text = f"rate={rate} is how many start in a minute: a whole number from 1 to {FASTEST_RATE:,}"
+        raise InvalidPolicies("", text)
+
+
+def _key() -> str:
+    """Return a key, made before the first write, so that a repeated write finds its own effect."""
+    from uuid import uuid4
+
+    return uuid4().hex

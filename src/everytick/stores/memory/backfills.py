@@ -1,0 +1,173 @@
+"""Backfills in memory: how people plan and steer them, and what plans read and write of them."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import islice
+
+from everytick.domain import facts, ids
+from everytick.domain.backfills import (
+    WINDOW,
+    BackfillRecord,
+    BackfillStatus,
+    Filling,
+    OpenBackfill,
+    Recent,
+    shown_status,
+)
+from everytick.domain.statuses import ENDED, OccurrenceStatus
+from everytick.errors import JobDisabled, NotFound
+from everytick.stores.backfill_rules import EXISTING_LIMIT, FAILED, known_stretch, looked_at, refuse_crowd, steered
+from everytick.stores.base import Receipt
+from everytick.stores.memory.rows import BackfillRow, JobRow, OccurrenceRow
+from everytick.stores.memory.tables import Tables
+
+_S, _O = BackfillStatus, OccurrenceStatus
+_TICK = timedelta(microseconds=1)
+_WELL = frozenset({_O.COMPLETED})
+
+
+# ------------------------------------------------------------------------------------------------------------- people
+
+
+def plan_backfill(row: JobRow, fact: facts.PlanBackfill, now: datetime) -> Receipt:
+    """Keep a backfill of the job, once per key."""
+    order = fact.order
+    id_ = ids.backfill_id(row.id, order.key)
+    if order.key in row.backfills:
+        return Receipt(id_, changed=False)
+    _refuse_out_of_service(row)
+    if fact.approved:
+        refuse_crowd(row.name, len(row.open_backfills()))
+    made = BackfillRow(id_, order, now, order.after, order.through, order.rate, now)
+    if fact.approved:
+        _approve(row, made, order.by, now)
+    row.backfills[order.key] = made
+    return Receipt(id_, changed=True)
+
+
+def steer_backfill(row: JobRow, fact: facts.SteerBackfill, now: datetime) -> tuple[Receipt, list[str]]:
+    """Let a backfill run, pause or end. Return also the occurrences that it has made, if they are to end."""
+    found = next((each for each in row.backfills.values() if each.id == fact.id), None)
+    if found is None:
+        raise NotFound("backfill", fact.id)
+    receipt = steered(fact.id, found.status, fact.to)
+    if not receipt.changed:
+        return receipt, []
+    if fact.to is _S.RUNNING:
+        _refuse_out_of_service(row)
+        refuse_crowd(row.name, len(row.open_backfills()))
+        _approve(row, found, fact.by, now)
+    found.status, found.changed_by = fact.to, fact.by
+    if fact.to is _S.CANCELED:
+        found.ended_at = now
+        return receipt, list(found.filled)
+    return receipt, []
+
+
+def _approve(row: JobRow, backfill: BackfillRow, by: str, now: datetime) -> None:
+    if backfill.approved_at is None:
+        backfill.approved_at, backfill.approved_by = now, by
+    backfill.status, backfill.paced_at = _S.RUNNING, now
+    backfill.place = 1 + max((each.place for each in row.backfills.values()), default=0)
+
+
+def _refuse_out_of_service(row: JobRow) -> None:
+    if row.removed_at is not None:
+        raise NotFound("job", row.name)
+    if not row.job.enabled:
+        raise JobDisabled(row.name)
+
+
+def backfill_record(tables: Tables, row: JobRow, backfill: BackfillRow) -> BackfillRecord:
+    """Return the backfill as people see it."""
+    found = [_status(tables, id_, kept) for id_, kept in backfill.filled.items()]
+    waiting = sum(1 for each in found if each in (_O.PENDING, _O.QUEUED))
+    running = sum(1 for each in found if each not in ENDED) - waiting
+    first = next(iter(row.open_backfills()), None)
+    return BackfillRecord(
+        backfill.id,
+        row.id,
+        row.name,
+        backfill.order,
+        shown_status(backfill.status, waiting + running),
+        backfill.planned_at,
+        backfill.after,
+        backfill.through,
+        backfill.pace,
+        len(found),
+        sum(1 for each in found if each in _WELL),
+        sum(1 for each in found if each in FAILED),
+        sum(1 for each in found if each in ENDED and each not in _WELL and each not in FAILED),
+        running,
+        waiting,
+        backfill.approved_at,
+        backfill.approved_by,
+        backfill.changed_by,
+        backfill.ended_at,
+        None if backfill.status is not _S.RUNNING or first is None or first is backfill else first.id,
+    )
+
+
+def _status(tables: Tables, id_: str, kept: OccurrenceStatus | None) -> OccurrenceStatus:
+    """Return the status of an occurrence, or the one it had when it was deleted."""
+    made = tables.occurrences.get(id_)
+    return made.status if made is not None else kept or _O.CANCELED
+
+
+# -------------------------------------------------------------------------------------------------------------- plans
+
+
+def open_backfill(tables: Tables, row: JobRow, until: datetime) -> tuple[OpenBackfill | None, bool]:
+    """Return what a plan for this moment sees of the first open backfill, and whether others wait behind it."""
+    found = row.open_backfills()
+    if not found:
+        return None, False
+    first = found[0]
+    newest = list(islice(reversed(first.filled), looked_at(first.order.rate)))
+    made = [tables.occurrences[id_] for id_ in newest if id_ in tables.occurrences]
+    seen = OpenBackfill(
+        first.id,
+        first.order,
+        first.after,
+        first.through,
+        len(first.filled),
+        first.pace,
+        first.paced_at,
+        first.filled_at,
+        _recent(made, first.paced_at, until),
+    )
+    return (seen if first.order.again else _with_existing(row, seen)), len(found) > 1
+
+
+def _recent(made: list[OccurrenceRow], paced_at: datetime, until: datetime) -> Recent:
+    ended = [each for each in made if each.ended_at is not None and each.ended_at > paced_at]
+    return Recent(
+        sum(1 for each in made if each.status in (_O.PENDING, _O.QUEUED)),
+        sum(1 for each in made if each.started_at is not None and each.started_at > until - WINDOW),
+        len(ended),
+        sum(1 for each in ended if each.status in FAILED),
+    )
+
+
+def _with_existing(row: JobRow, seen: OpenBackfill) -> OpenBackfill:
+    """Add the occurrences that exist already of what is left, as many as a plan walks past."""
+    if seen.order.newest_first:
+        rows = (each for each in row.history.before((seen.through + _TICK,)))
+        found = [each for each in islice(rows, EXISTING_LIMIT) if each.creation.scheduled_for > seen.after]
+    else:
+        rows = (each for each in row.history.since((seen.after + _TICK,)))
+        found = [each for each in islice(rows, EXISTING_LIMIT) if each.creation.scheduled_for <= seen.through]
+    last = found[-1].creation.scheduled_for if len(found) == EXISTING_LIMIT else None
+    known_after, known_through = known_stretch(seen, last)
+    existing = frozenset(each.id for each in found)
+    return replace(seen, existing=existing, known_after=known_after, known_through=known_through)
+
+
+def write_filling(tables: Tables, row: JobRow, filling: Filling, now: datetime) -> None:
+    """Write what a plan did for a backfill, before its occurrences are made: those that exist are not its own."""
+    backfill = row.backfills[filling.key]
+    backfill.filled.update((id_, None) for id_ in filling.ids if id_ not in tables.occurrences)
+    backfill.after, backfill.through = filling.after, filling.through
+    backfill.pace, backfill.paced_at, backfill.filled_at = filling.pace, filling.paced_at, filling.filled_at
+    if filling.status is not _S.RUNNING:
+        backfill.status, backfill.ended_at = filling.status, now
