@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from everytick.app.definition import Definition, JobFunction
     from everytick.app.handle import Handle
     from everytick.app.history import History
+    from everytick.app.previews import Preview
     from everytick.app.questions import JobStatus, UpcomingRun
     from everytick.app.templates import TemplateDefinition
+    from everytick.app.versions import JobVersion, VersionDiff
     from everytick.deciding.explain import Explanation, Verdict
+    from everytick.deciding.revise import Revision
     from everytick.domain.backfills import BackfillRecord, BackfillStatus
     from everytick.domain.config import UNSET
     from everytick.domain.dependencies import Dependency
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
         NeedsConfirmation,
         NotFound,
         OccurrenceExists,
+        PlanMoved,
         RecoveryFailed,
         SchemaMismatch,
         StoreBroken,
@@ -92,11 +96,17 @@ _HOMES = {
         "JobStatus",
         "UpcomingRun",
     ),
+    "app.previews": ("Preview",),
     "app.templates": ("TemplateDefinition",),
+    "app.versions": (
+        "JobVersion",
+        "VersionDiff",
+    ),
     "deciding.explain": (
         "Explanation",
         "Verdict",
     ),
+    "deciding.revise": ("Revision",),
     "domain.backfills": (
         "BackfillRecord",
         "BackfillStatus",
@@ -144,6 +154,7 @@ _HOMES = {
         "NeedsConfirmation",
         "NotFound",
         "OccurrenceExists",
+        "PlanMoved",
         "RecoveryFailed",
         "SchemaMismatch",
         "StoreBroken",
@@ -243,6 +254,7 @@ __all__ = [
     "JobFunction",
     "JobRecord",
     "JobStatus",
+    "JobVersion",
     "MissingExtra",
     "NeedsApproval",
     "NeedsConfirmation",
@@ -251,9 +263,12 @@ __all__ = [
     "Occurrence",
     "OccurrenceExists",
     "OccurrenceStatus",
+    "PlanMoved",
+    "Preview",
     "Proposal",
     "RecoveryFailed",
     "Retry",
+    "Revision",
     "Schedule",
     "SchemaMismatch",
     "StoreBroken",
@@ -268,6 +283,7 @@ __all__ = [
     "UpcomingRun",
     "Verdict",
     "VersionConflict",
+    "VersionDiff",
     "Whole",
     "after_completion",
     "any_of",

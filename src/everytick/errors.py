@@ -16,6 +16,7 @@
     ├── NotFound                              no job or occurrence of this name or id
     ├── Conflict                              the world has moved on since the caller looked
     │   ├── VersionConflict                   the definition was edited meanwhile
+    │   ├── PlanMoved                         it is not what was shown that would be stored
     │   └── OccurrenceExists                  the same request key with another payload
     ├── JobDisabled                           a disabled job takes no requests
     ├── NeedsConfirmation                     the operation is guarded, and nobody has confirmed it
@@ -263,16 +264,38 @@ class Conflict(EverytickError):
 
 
 class VersionConflict(Conflict):
-    """The definition was edited since the caller read it: nothing was changed."""
+    """The definition was edited since the caller read it: nothing was changed.
+
+    `theirs` is what others changed since the version that was expected, `yours` what this edit would have.
+    """
 
     code = "version_conflict"
 
-    def __init__(self, job: str, expected: int, found: int) -> None:
-        super().__init__(f"job '{shown(job)}' is at version {found}, not {expected}: read it again and repeat the edit")
-        self.job, self.expected, self.found = job, expected, found
+    def __init__(
+        self, job: str, expected: int, found: int, theirs: tuple[str, ...] = (), yours: tuple[str, ...] = ()
+    ) -> None:
+        said = f"job '{shown(job)}' is at version {found}, not {expected}: read it again and repeat the edit"
+        sides = (("changed since", theirs), ("your edit", yours))
+        told = [f"{side}: {shown('; '.join(parts), 1000)}" for side, parts in sides if parts]
+        super().__init__("; ".join([said, *told]))
+        self.job, self.expected, self.found, self.theirs, self.yours = job, expected, found, theirs, yours
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.job, self.expected, self.found)
+        return type(self), (self.job, self.expected, self.found, self.theirs, self.yours)
+
+
+class PlanMoved(Conflict):
+    """What would be stored is no longer what the plan has shown: nothing was changed. `found` is its hash now."""
+
+    code = "plan_moved"
+
+    def __init__(self, plan: str, found: str, moved: tuple[str, ...] = ()) -> None:
+        said = "; ".join(moved) or "the definitions or the options are others than then, or a run has come meanwhile"
+        super().__init__(f"plan {shown(plan)} no longer holds: {shown(said, 2000)}: look at the plan again")
+        self.plan, self.found, self.moved = plan, found, moved
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.plan, self.found, self.moved)
 
 
 class OccurrenceExists(Conflict):

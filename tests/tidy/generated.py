@@ -59,7 +59,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 from everytick.domain.config import Unset
 from everytick.domain.dependencies import Dependency
 from everytick.domain.notices import Notify
-from everytick.domain.policies import OnCreate, Recovery, Retention
+from everytick.domain.policies import OnCreate, Recovery, Retention, UpdatePolicy
 from everytick.domain.retry import Retry
 from everytick.domain.schedule import Schedule
 

@@ -290,11 +290,11 @@ def test_the_application_s_defaults_stand_between_the_built_in_and_the_job_s() -
     assert own.origin("grace") is Level.DEFAULT
 
 
-def test_a_policy_that_nothing_obeys_is_refused_on_the_line_that_wrote_it() -> None:
+def test_a_policy_that_makes_no_sense_is_refused_on_the_line_that_wrote_it() -> None:
     """A job and the application's defaults alike; nothing of the job is kept."""
     tick = Everytick("memory://")
-    unheard: Any = {"update_policy": "graceful"}
-    message = "is not obeyed by everytick yet; instead: update_policy"
+    unheard: Any = {"update_policy": "gently"}
+    message = "is not known; instead: update_policy"
     with pytest.raises(InvalidPolicies, match=rf"job 'etl': update_policy .* {message}"):
         tick.define("etl", every("1h"), **unheard)
     with pytest.raises(InvalidPolicies, match=rf"application defaults: update_policy .* {message}"):

@@ -17,7 +17,7 @@ from everytick.app.lookups import common, in_zone, readable, schedule_of
 from everytick.app.places import Place, place_of_caller
 from everytick.app.questions import Questions
 from everytick.app.running import Lifecycle
-from everytick.app.stored_jobs import StoredJobs
+from everytick.app.versions import JobVersions
 from everytick.domain.config import UNSET, Level, overrides
 from everytick.domain.contradictions import surprises
 from everytick.domain.job import Job, TaskDefinition, define_job
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 DEFAULT_STORE = "sqlite:///everytick.db"
 
 
-class Everytick(StoredJobs, Questions, Lifecycle):
+class Everytick(JobVersions, Questions, Lifecycle):
     """An application: its jobs, its store, and the node that runs them here.
 
     `store` is an address; without one it is `everytick.db` beside the script. `timezone` is

@@ -18,6 +18,7 @@ from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.reading import choice, whole
 from everytick.domain.snapshots import JobSnapshot, Missed
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import in_force
 from everytick.domain.values import value
 from everytick.errors import NotFound
 
@@ -208,7 +209,7 @@ def open_pauses(snapshot: JobSnapshot | None, now: datetime) -> list[Span]:
     for pause in snapshot.pauses:
         after, through = max(pause.since, snapshot.watermark), min(now, pause.until or now)
         if pause.missed is Missed.SKIP and after < through:
-            version = snapshot.editions[-1].job.version
+            version = in_force(snapshot.editions, after).version
             spans.append(Span(OccurrenceStatus.SKIPPED, Why.PAUSED, pause.detail, after, through, version, None))
     return spans
 

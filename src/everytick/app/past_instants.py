@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from everytick.app.history import open_pauses
 from everytick.domain.ids import occurrence_id
 from everytick.domain.snapshots import AdjustmentKind, Edition
+from everytick.domain.upcoming import edition_in_force
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,12 +42,15 @@ async def unfilled(
     from everytick.deciding.past import past_instants
 
     job_id = record.job.id
-    editions = [Edition(record.job)] if as_of_now else await _timeline(store, record, after, through)
+    snapshot = (await store.look([job_id]))[job_id]
+    if as_of_now:
+        editions = [edition_in_force(snapshot.editions, await store.now())]
+    else:
+        editions = await _timeline(store, record, after, through)
     named = [instant for instant, _ in islice(past_instants(editions, after, through), SHOWN_INSTANTS + 1)]
     shown, more = named[:SHOWN_INSTANTS], len(named) > SHOWN_INSTANTS
     if again or not shown:
         return shown, more
-    snapshot = (await store.look([job_id]))[job_id]
     moved = {
         adjustment.at
         for adjustment in snapshot.adjustments
@@ -70,8 +74,9 @@ async def _timeline(store: AnyStore, record: JobRecord, after: datetime, through
 
 
 def _is_after(editions: list[Edition], through: datetime) -> bool:
-    since = editions[-1].in_force_after if editions else None
-    return since is not None and since >= through
+    # A version that was written later was in force later.
+    written = editions[-1].job.updated_at if editions else None
+    return written is not None and written >= through
 
 
 async def instant_of(store: AnyStore, id_: str) -> tuple[JobRecord, datetime] | None:

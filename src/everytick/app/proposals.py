@@ -13,6 +13,7 @@ from everytick.domain.changes import Put, Remove, Rename, Tell
 from everytick.domain.facts import Pause, Resume
 from everytick.domain.ids import job_id
 from everytick.domain.job import define_job
+from everytick.domain.policies import update_policy
 from everytick.domain.proposals import OWNER, Proposal
 from everytick.domain.snapshots import Missed
 from everytick.schedules.once import on_request
@@ -57,7 +58,8 @@ def read_proposal(job: Job) -> Proposal:
 def _written(edit: Edit) -> dict[str, object]:
     match edit:
         case Put():
-            return {"put": json.loads(write_definition(edit.job)), "expected": edit.expected}
+            policy = None if edit.policy is None else str(edit.policy)
+            return {"put": json.loads(write_definition(edit.job)), "expected": edit.expected, "policy": policy}
         case Rename():
             return {"rename": edit.name, "to": edit.to, "expected": edit.expected}
         case Remove():
@@ -76,7 +78,8 @@ def _read(data: Mapping[str, Any]) -> Edit:
     expected = data["expected"]
     match data:
         case {"put": definition}:
-            return Put(read_definition(json.dumps(definition), id=job_id(definition["name"]), version=1), expected)
+            job = read_definition(json.dumps(definition), id=job_id(definition["name"]), version=1)
+            return Put(job, expected, None if data.get("policy") is None else update_policy(data["policy"]))
         case {"rename": name}:
             return Rename(name, data["to"], expected)
         case {"remove": name}:

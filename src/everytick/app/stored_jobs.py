@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from everytick.app.lookups import readable, schedule_of
@@ -22,12 +23,13 @@ from everytick.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from everytick.app.definition import Definition
     from everytick.domain.changes import Edit
-    from everytick.domain.keywords import JobPolicies
+    from everytick.domain.keywords import JobPolicies, UpdateKindWord
+    from everytick.domain.policies import UpdatePolicy
     from everytick.domain.schedule import Schedule
     from everytick.node.definers import DefinedNames
     from everytick.sources.drafting import Change, Drafted
@@ -64,23 +66,34 @@ class StoredJobs(ScheduleRequests):
         *,
         prune: bool = False,
         dry_run: bool = False,
+        policy: UpdateKindWord | str | UpdatePolicy | None = None,
+        plan: str | None = None,
         confirmed: bool = False,
         by: str | None = None,
     ) -> list[Change]:
         """Store these definitions, each as a new version where it says anything new; return what that changed.
 
         With `prune`, jobs of the same owners that are not among them are removed. All of it is
-        one transaction: if one is refused, nothing is stored. `confirmed` carries out what is guarded:
+        one transaction: if one is refused, nothing is stored. `policy` says when new versions come
+        into force, instead of what each job says. `plan` is the hash of a preview: exactly that is
+        stored, or nothing, and the error says what has moved. `confirmed` carries out what is guarded:
         changes of protected jobs, or new jobs with many runs at once.
         """
+        when = update_policy_of(policy)
+        jobs, owners = self._given(definitions, prune)
+        return await self._apply(
+            jobs, owners, dry_run=dry_run, by=self._by(by), policy=when, plan=plan, confirmed=confirmed
+        )
+
+    def _given(self, definitions: Iterable[Definition | Job], prune: bool) -> tuple[list[Job], set[str]]:
+        """Return the jobs that were given, each once and with a task, and whose other jobs are to go."""
         jobs = [definition if isinstance(definition, Job) else definition.job for definition in definitions]
         for job in jobs:
             _refuse_idle(job)
         if twice := [name for name, count in Counter(job.name for job in jobs).items() if count > 1]:
             raise DuplicateDefinition(f"two definitions are named '{shown(twice[0])}': give one of them another name")
         owners = {job.owner for job in jobs} or {f"code:{self.name}"}
-        pruned = owners if prune else set()
-        return await self._apply(jobs, pruned, dry_run=dry_run, by=self._by(by), confirmed=confirmed)
+        return jobs, owners if prune else set()
 
     async def sync(self, *, confirmed: bool = False, by: str | None = None) -> list[Change]:
         """Store every definition of this application. Return what that changed; equal ones change nothing.
@@ -143,23 +156,24 @@ class StoredJobs(ScheduleRequests):
         by: str,
         left: frozenset[str] = frozenset(),
         removes: bool = True,
+        policy: UpdatePolicy | None = None,
+        plan: str | None = None,
         confirmed: bool = False,
     ) -> list[Change]:
         """Store these definitions. List the jobs that their owners no longer define; remove them with `removes`.
 
         Those `left` are not stored.
         """
-        from everytick.sources.drafting import done, draft, edits_of, removal, unreadable_job
+        from everytick.sources.drafting import done, edits_of, unreadable_job
 
         store, unreadable, tries_left = await self._opened(), frozenset[str](), _EDITS_TRIED
-        named = {job.name for job in jobs}
         while True:
-            known = {record.job.name: record.job for record in await store.list()}
-            foreign = self._foreign(jobs, known)
-            drafts = [draft(job, known.get(job.name)) for job in jobs if job.name not in foreign]
-            drafts = [_left_as_it_is(draft) if draft.change.name in left else draft for draft in drafts]
-            drafts += [removal(job) for job in known.values() if job.owner in owners and job.name not in named]
-            edits = [] if dry_run else edits_of(drafts, unreadable=unreadable, removes=removes)
+            drafts, foreign = await self._drafts(store, jobs, owners, left)
+            if plan is not None:
+                from everytick.app.previews import refuse_moved
+
+                await refuse_moved(store, plan, drafts, policy)
+            edits = [] if dry_run else edits_of(drafts, unreadable=unreadable, removes=removes, policy=policy)
             if edits:
                 await self._agree_to_drafts(store, drafts, edits, removes=removes, confirmed=confirmed, by=by)
             if not dry_run:
@@ -213,6 +227,23 @@ class StoredJobs(ScheduleRequests):
             by=by,
         )
 
+    async def _drafts(
+        self, store: AnyStore, jobs: list[Job], owners: set[str], left: frozenset[str] = frozenset()
+    ) -> tuple[list[Drafted], dict[str, Job]]:
+        """Return the drafts of these jobs and of those that are gone, and the stored ones that are not ours."""
+        from everytick.sources.drafting import draft, removal
+
+        records = {record.job.name: record for record in await store.list()}
+        known = {name: record.job for name, record in records.items()}
+        lapsed = {name: record.lapsed for name, record in records.items()}
+        foreign, named = self._foreign(jobs, known), {job.name for job in jobs}
+        drafts = [
+            draft(job, known.get(job.name), lapsed=lapsed.get(job.name)) for job in jobs if job.name not in foreign
+        ]
+        drafts = [_left_as_it_is(draft) if draft.change.name in left else draft for draft in drafts]
+        drafts += [removal(job) for job in known.values() if job.owner in owners and job.name not in named]
+        return drafts, foreign
+
     def _foreign(self, jobs: list[Job], known: Mapping[str, Job]) -> dict[str, Job]:
         """Return the stored jobs with these names that this application must not change."""
         ours = {f"code:{self.name}", f"code:{self.formerly}"}
@@ -228,7 +259,9 @@ class StoredJobs(ScheduleRequests):
         name: str,
         schedule: Schedule | str | None = None,
         *,
+        policy: UpdateKindWord | str | UpdatePolicy | None = None,
         expected_version: int | None = None,
+        plan: str | None = None,
         detach: bool = False,
         confirmed: bool = False,
         by: str | None = None,
@@ -236,17 +269,19 @@ class StoredJobs(ScheduleRequests):
     ) -> int:
         """Change the schedule or single policies of a stored job and return its version then.
 
-        What is not named stays; UNSET takes a policy back. If the job is at another version
-        than `expected_version`, nothing is changed. A job that code or a file defines is refused,
+        What is not named stays; UNSET takes a policy back. `policy` says when this version comes
+        into force, instead of the job's own `update_policy`. If the job is at another version
+        than `expected_version`, nothing is changed, and the error tells both sides. `plan` is the hash of a
+        `preview_update`: exactly that is stored, or nothing. A job that code or a file defines is refused,
         unless `detach` makes it the API's own: from then on a sync leaves it alone. The change of a
         protected job must be `confirmed`.
         """
+        when = update_policy_of(policy)
         store = await self._opened()
         rule = None if schedule is None else schedule_of(schedule)
         self._refuse_defined_elsewhere((await self._find(store, name)).job, detach)
-        return await self._edit(
-            store, name, rule, expected_version, policies, self._by(by), detach=detach, confirmed=confirmed
-        )
+        edit = partial(self._edit, detach=detach, policy=when, plan=plan, confirmed=confirmed)
+        return await edit(store, name, rule, expected_version, policies, self._by(by))
 
     def _refuse_defined_elsewhere(self, job: Job, detach: bool) -> None:
         """Raise Conflict if code or a file defines the job: the next sync would undo the edit."""
@@ -273,28 +308,60 @@ class StoredJobs(ScheduleRequests):
         by: str,
         *,
         detach: bool = False,
+        policy: UpdatePolicy | None = None,
+        plan: str | None = None,
         confirmed: bool = False,
     ) -> int:
-        from everytick.domain.changes import Put
         from everytick.sources.drafting import edited
 
         written = {key: readable(key, given) for key, given in policies.items()}
+        return await self._edit_by(
+            store,
+            name,
+            lambda job: edited(job, schedule, written),
+            expected,
+            by,
+            detach=detach,
+            policy=policy,
+            plan=plan,
+            confirmed=confirmed,
+        )
+
+    async def _edit_by(
+        self,
+        store: AnyStore,
+        name: str,
+        edit: Callable[[Job], Job],
+        expected: int | None,
+        by: str,
+        *,
+        detach: bool = False,
+        policy: UpdatePolicy | None = None,
+        plan: str | None = None,
+        confirmed: bool = False,
+    ) -> int:
+        """Store what the function makes of the definition, and return the version; again, if others were faster."""
+        from everytick.domain.changes import Put
+        from everytick.sources.drafting import draft
+
         for _ in range(_EDITS_TRIED):
             job = (await self._find(store, name)).job
+            newer = edit(job)
+            newer = replace(newer, owner=API) if detach else newer
             if expected is not None and expected != job.version:
-                raise VersionConflict(name, expected, job.version)
+                raise await _both_sides(store, job, newer, expected)
+            if plan is not None:
+                from everytick.app.previews import refuse_moved
+
+                await refuse_moved(store, plan, [draft(newer, job)], policy)
             try:
-                newer = edited(job, schedule, written)
-                newer = replace(newer, owner=API) if detach else newer
-                edit = Put(newer, job.version)
-                await self._agree(
-                    store, f"the change of job '{shown(name)}'", [job], [edit], confirmed=confirmed, by=by
-                )
-                [stored] = await store.apply([edit], by)
+                put = Put(newer, job.version, policy)
+                await self._agree(store, f"the change of job '{shown(name)}'", [job], [put], confirmed=confirmed, by=by)
+                [stored] = await store.apply([put], by)
                 return stored.version
             except VersionConflict:
                 if expected is not None:
-                    raise
+                    raise await _both_sides(store, (await self._find(store, name)).job, newer, expected) from None
         raise Conflict(f"job '{shown(name)}' was edited {_EDITS_TRIED} times meanwhile: try again")
 
     async def rename(
@@ -389,6 +456,24 @@ async def _refuse_running(store: AnyStore, job: Job) -> None:
             f"job '{shown(job.name)}' is left as it is, for {held} of its occurrences still run: "
             "cancel them or wait for their end, then purge it; without a purge it can be removed now"
         )
+
+
+async def _both_sides(store: AnyStore, there: Job, wanted: Job, expected: int) -> VersionConflict:
+    """Return the conflict with what others changed since the expected version, and what this edit would change."""
+    from everytick.app.versions import both_sides
+
+    conflict = VersionConflict(there.name, expected, there.version)
+    found = await store.editions(there.id, [expected])
+    return both_sides(conflict, found[0].job, there, wanted) if found else conflict
+
+
+def update_policy_of(given: str | UpdatePolicy | None) -> UpdatePolicy | None:
+    """Return the update policy that was named, if any was."""
+    if given is None:
+        return None
+    from everytick.domain.policies import update_policy
+
+    return update_policy(given)
 
 
 def _left_as_it_is(drafted: Drafted) -> Drafted:

@@ -15,16 +15,28 @@ from everytick.cli.progress import ProgressDisplay
 from everytick.cli.session import ask, look, store_beside, store_of_app, who
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
+from everytick.cli.versions import (
+    RUNS,
+    is_version,
+    parts_of,
+    plan_option,
+    runs_data,
+    show_two,
+    update_policy_option,
+    version_number,
+    words,
+)
 from everytick.domain.texts import OVER
-from everytick.errors import shown
+from everytick.errors import PlanMoved, shown
 from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from everytick.app import Everytick
-    from everytick.app.upcoming_runs import Revision
+    from everytick.app.previews import Revision
     from everytick.domain.job import Job
+    from everytick.domain.policies import UpdatePolicy
     from everytick.sources.drafting import Change
     from everytick.sources.job_files import FileJob, JobFile
     from everytick.sources.syncing import FilesDraft, Synced
@@ -33,7 +45,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _OWNER = "file"
-_RUNS = ("added", "removed", "kept")
+_JOB_AND_TWO = 3
 _SIGNS = {"added": "new", "changed": "changed", "removed": "gone", "unchanged": "unchanged"}
 
 
@@ -103,18 +115,31 @@ def _runs(function: F) -> F:
     "diff",
     cls=Verb,
     help="Say which jobs are new, changed or gone in files, compared with the store; nothing is changed.\n\n"
-    "And which of the runs to come are added, removed and kept by that. "
-    "Example: everytick diff jobs/ --store sqlite:///everytick.db",
+    "And which of the runs to come are added, removed and kept by that, under a hash that apply --plan takes. "
+    "With a job and two versions, say what these differ in. "
+    "Examples: everytick diff jobs/ --store sqlite:///everytick.db; everytick diff nightly v3 v5",
 )
 @_paths
 @_owner
 @_runs
+@update_policy_option
 @reading
-def diff_verb(paths: Sequence[Path], owner: str, with_runs: bool, as_json: bool, utc: bool) -> int:
-    """Compare files with the store."""
-    jobs = _jobs(paths, owner)
-    told = look(lambda app: _told_before(app, jobs, owner, prune=True), telling="comparing", folder=_folder_of(paths))
+def diff_verb(paths: Sequence[Path], owner: str, with_runs: bool, policy: str | None, as_json: bool, utc: bool) -> int:
+    """Compare files with the store, or two versions of a job."""
+    if len(paths) == _JOB_AND_TWO and all(is_version(str(path)) for path in paths[1:]) and not paths[1].exists():
+        show_two(str(paths[0]), version_number(str(paths[1])), version_number(str(paths[2])), as_json, utc)
+        return Exit.DONE
+    jobs, when = _jobs(paths, owner), _policy(policy)
+    told = look(
+        lambda app: _told_before(app, jobs, owner, prune=True, policy=when),
+        telling="comparing",
+        folder=_folder_of(paths),
+    )
     _show(told, as_json, with_runs, Times(utc))
+    if told.plan and not told.mistakes and any(change.kind != "unchanged" for change in told.changes):
+        prune = " --prune" if any(change.kind == "removed" for change in told.changes) else ""
+        under = "" if policy is None else f" --policy '{policy}'"
+        say(f"to store exactly this: everytick apply {' '.join(map(str, paths))}{prune}{under} --plan {told.plan}")
     return _refused(told.mistakes)
 
 
@@ -128,6 +153,8 @@ def diff_verb(paths: Sequence[Path], owner: str, with_runs: bool, as_json: bool,
 @_owner
 @click.option("--prune", is_flag=True, help="Remove jobs of the owner that stand in none of these files.")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@plan_option
+@update_policy_option
 @_runs
 @sure
 @reading
@@ -136,27 +163,33 @@ def apply_verb(
     owner: str,
     prune: bool,
     dry_run: bool,
+    plan: str | None,
+    policy: str | None,
     with_runs: bool,
     yes: bool,
     as_json: bool,
     utc: bool,
 ) -> int:
     """Store what files say."""
-    jobs, folder = _jobs(paths, owner), _folder_of(paths)
+    jobs, folder, when = _jobs(paths, owner), _folder_of(paths), _policy(policy)
     if not dry_run:
         _make_store_beside(folder)
     compare = look if dry_run else ask
-    told = compare(lambda app: _told_before(app, jobs, owner, prune=prune), telling="comparing", folder=folder)
+    options: dict[str, Any] = {"prune": prune, "policy": when}
+    told = compare(lambda app: _told_before(app, jobs, owner, **options), telling="comparing", folder=folder)
     if not dry_run and not told.mistakes:
         _ask_before_removing(told, yes)
 
         def work(confirmed: bool) -> Synced:
-            return ask(
-                lambda app: _apply(app, jobs, owner, prune=prune, confirmed=confirmed), telling="storing", folder=folder
-            )
+            told_to = {**options, "plan": plan, "confirmed": confirmed}
+            return ask(lambda app: _apply(app, jobs, owner, **told_to), telling="storing", folder=folder)
 
-        synced = agreed(work, yes)
-        told = Told(synced.changes, synced.mistakes, told.runs)
+        try:
+            synced = agreed(work, yes)
+        except PlanMoved:
+            _show(told, as_json, with_runs, Times(utc))
+            raise
+        told = Told(synced.changes, synced.mistakes, told.runs, told.plan)
     if not told.mistakes or dry_run:
         _show(told, as_json, with_runs, Times(utc))
         changed = {change.name for change in told.changes if change.kind in ("added", "changed")}
@@ -189,6 +222,7 @@ class Told(NamedTuple):
     changes: Sequence[Change]
     mistakes: Sequence[Mistake]
     runs: Mapping[str, Revision]
+    plan: str = ""
 
 
 def _ask_before_removing(told: Told, yes: bool) -> None:
@@ -210,24 +244,45 @@ def schema_verb() -> None:
     show_json(json_schema())
 
 
-async def _told_before(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune: bool) -> Told:
-    from everytick.app.upcoming_runs import revisions
+async def _told_before(
+    app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune: bool, policy: UpdatePolicy | None
+) -> Told:
+    from everytick.app.previews import preview
     from everytick.sources.syncing import draft_of
 
     store = await store_of_app(app)
     draft = await draft_of(store, jobs, owner=owner, prune=prune)
-    return Told(draft.changes, draft.mistakes, await revisions(store, draft))
+    seen = await preview(store, draft.jobs, policy)
+    return Told(draft.changes, draft.mistakes, seen.runs, seen.hash)
 
 
-async def _apply(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune: bool, confirmed: bool) -> Synced:
+async def _apply(
+    app: Everytick,
+    jobs: dict[str, FileJob],
+    owner: str,
+    *,
+    prune: bool,
+    policy: UpdatePolicy | None,
+    plan: str | None,
+    confirmed: bool,
+) -> Synced:
+    from everytick.app.previews import refuse_moved
     from everytick.sources.syncing import apply_jobs
 
     store, by = await store_of_app(app), who()
 
     async def agree(draft: FilesDraft) -> None:
+        if plan is not None:
+            await refuse_moved(store, plan, draft.jobs, policy)
         await app._agree_to_drafts(store, draft.jobs, draft.edits(), confirmed=confirmed, by=by)
 
-    return await apply_jobs(store, jobs, owner=owner, prune=prune, by=by, agree=agree)
+    return await apply_jobs(store, jobs, owner=owner, prune=prune, by=by, policy=policy, agree=agree)
+
+
+def _policy(text: str | None) -> UpdatePolicy | None:
+    from everytick.app.stored_jobs import update_policy_of
+
+    return update_policy_of(text)
 
 
 def read_files(paths: Sequence[Path], owner: str) -> list[JobFile]:
@@ -284,10 +339,10 @@ def _show(told: Told, as_json: bool, with_runs: bool, times: Times) -> None:
     """Write the changes. Unchanged jobs are only counted."""
     changes = [change for change in told.changes if change.kind != "unchanged"]
     if as_json:
-        show_json([_data(change, told.runs.get(change.name)) for change in changes])
+        show_json([_data(change, told.runs.get(change.name), told.plan) for change in changes])
     else:
         rows = [
-            (_SIGNS[change.kind], change.name, ", ".join(change.parts), _words(told, change, times))
+            (_SIGNS[change.kind], change.name, ", ".join(change.parts), words(told.runs.get(change.name), times))
             for change in changes
         ]
         show_table(("change", "job", "what", "runs to come"), rows, times)
@@ -296,39 +351,24 @@ def _show(told: Told, as_json: bool, with_runs: bool, times: Times) -> None:
     say(f"{_count(len(changes), 'change')}, {len(told.changes) - len(changes)} unchanged")
 
 
-def _data(change: Change, runs: Revision | None) -> dict[str, Any]:
-    told = None if runs is None else {"added": runs.added, "removed": runs.removed, "kept": runs.kept}
+def _data(change: Change, runs: Revision | None, plan: str) -> dict[str, Any]:
     return {
         "job": change.name,
         "change": _SIGNS[change.kind],
         "parts": change.parts,
         "version": change.version,
-        "runs": told,
-        "runs_through": None if runs is None else runs.through,
+        "plan": plan,
+        **runs_data(runs),
     }
-
-
-def _words(told: Told, change: Change, times: Times) -> str:
-    """How many runs to come are added, removed and kept, and up to when that was looked at."""
-    runs = told.runs.get(change.name)
-    if runs is None or not (runs.added or runs.removed):
-        return "" if runs is None else "as before"
-    parts = [f"{len(some)} {what}" for what, some in zip(_RUNS, _parts(runs), strict=True) if some]
-    until = "" if runs.through is None else f" until {times.shown(runs.through)}"
-    return ", ".join(parts) + until
 
 
 def _each_run(told: Told) -> Iterator[tuple[str, str, datetime]]:
     for name, runs in told.runs.items():
         changed_runs = [
-            (what, at) for what, some in zip(_RUNS, _parts(runs), strict=True) for at in some if what != "kept"
+            (what, at) for what, some in zip(RUNS, parts_of(runs), strict=True) for at in some if what != "kept"
         ]
         for what, at in sorted(changed_runs, key=lambda one: one[1]):
             yield what, name, at
-
-
-def _parts(runs: Revision) -> tuple[Sequence[datetime], ...]:
-    return runs.added, runs.removed, runs.kept
 
 
 def _refused(mistakes: Sequence[Mistake]) -> int:

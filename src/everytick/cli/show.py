@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from everytick.app import Everytick
     from everytick.app.questions import JobStatus
+    from everytick.app.versions import JobVersion
     from everytick.domain.job import Job
     from everytick.domain.occurrence import Attempt, Occurrence
     from everytick.domain.promises import BreachRecord
@@ -47,6 +48,7 @@ class _SeenJob(NamedTuple):
     broken: Broken
     waiting: list[Proposal]
     past: Sequence[BreachRecord]
+    versions: list[JobVersion]
 
 
 @click.command(
@@ -76,15 +78,16 @@ def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
             await told_by_nodes(app, [record]),
             waiting,
             await app.breaches(job, limit=_BREACHES_SHOWN),
+            await app.versions(job, 16),
         )
 
-    record, status, following, broken, waiting, past = look(asked)
+    record, status, following, broken, waiting, past, versions = look(asked)
     wrong, unknown = broken.of_job.get(record.job.name), broken.unknown.get(record.job.name)
     if as_json:
         more = {"proposals": [proposal.id for proposal in waiting], **promise_details(record, status, past)}
         show_json(job_data(record, status, broken) | _details(record, following) | more)
         return
-    pairs = [*_pairs(record, status, following, times, unknown), *promise_pairs(record, status, past, times)]
+    pairs = [*_pairs(record, status, following, times, unknown, versions), *promise_pairs(record, status, past, times)]
     proposals = [f"{each.id}: {each.what}, by {each.by}" for each in waiting]
     wrongs = (wrong or "").splitlines()
     show_pairs([*pairs, *listed("proposed", proposals), *listed("broken file", wrongs)], times)
@@ -133,7 +136,12 @@ def _policies(record: JobRecord) -> list[tuple[str, object, str]]:
 
 
 def _pairs(
-    record: JobRecord, status: JobStatus, following: list[datetime], times: Times, unknown: str | None
+    record: JobRecord,
+    status: JobStatus,
+    following: list[datetime],
+    times: Times,
+    unknown: str | None,
+    versions: Sequence[JobVersion],
 ) -> Iterable[tuple[str, object]]:
     job, pause = record.job, record.pause
     yield "job", job.name
@@ -148,6 +156,7 @@ def _pairs(
     yield "schedule", str(job.schedule) + _from_template(job, SCHEDULE)
     yield "in words", job.schedule.describe()
     yield "owner", f"{job.owner}, version {job.version}"
+    yield from _in_force(record, versions, times)
     if pause is not None:
         until = "somebody resumes it" if pause.until is None else times.shown(pause.until)
         why = f": {pause.reason}" if pause.reason else ""
@@ -171,6 +180,15 @@ def _pairs(
 def _from_template(job: Job, part: str) -> str:
     source = None if job.templates is None else job.templates.source(part)
     return "" if source is None else f" (from template '{source}')"
+
+
+def _in_force(record: JobRecord, versions: Sequence[JobVersion], times: Times) -> Iterable[tuple[str, object]]:
+    """Give the version in force, where it is not the newest, and those that are to come."""
+    for version in reversed(versions):
+        if version.is_in_force and version.version != record.job.version:
+            yield "in force", f"version {version.version}: {version.job.schedule}"
+        if version.is_coming and version.in_force_after is not None:
+            yield "to come", f"version {version.version} after {times.shown(version.in_force_after)}"
 
 
 def _setter(policy: str, level: str, job: Job) -> str:

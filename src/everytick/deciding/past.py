@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from everytick.domain.snapshots import Edition
-from everytick.domain.upcoming import TICK
+from everytick.domain.upcoming import TICK, effective
 
 _AT_ONCE = 100
 
@@ -17,6 +17,7 @@ def past_instants(
     What lies before the first edition is named by the first; an instant at the moment of an
     edit is still the old one's. Whether a definition was disabled or paused is not asked.
     """
+    editions = effective(editions)
     for place, edition in enumerate(editions):
         begin, end = after, through
         if place and edition.in_force_after is not None:

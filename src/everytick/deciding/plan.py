@@ -21,7 +21,7 @@ from everytick.deciding.stopping import next_stop, stop_or_restart
 from everytick.deciding.tick import plain_tick
 from everytick.domain.backfills import BackfillStatus, Filling, OpenBackfill
 from everytick.domain.config import Unset
-from everytick.domain.decisions import Creation, Ending, Plan, Refusal, RequestAnswer, Span, Why
+from everytick.domain.decisions import Creation, Ending, Plan, Refusal, RequestAnswer, Span, Turned, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
@@ -29,7 +29,16 @@ from everytick.domain.payload import Payload
 from everytick.domain.schedule import waits_for_end
 from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Rescheduled
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.upcoming import TICK, ComingRun, coming, in_force, next_instant, next_run
+from everytick.domain.upcoming import (
+    TICK,
+    ComingRun,
+    coming,
+    edition_in_force,
+    editions_to_come,
+    in_force,
+    next_instant,
+    next_run,
+)
 
 EDITIONS_KEPT = 8
 """Versions of a definition that may wait for the end of a pause. With more, a part of the pause is decided early."""
@@ -55,9 +64,29 @@ def plan_in_full(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) 
 
 
 def _decide(snapshot: JobSnapshot, now: datetime, limit: int) -> Plan:
-    """Return the plan; the order of these lines is the order of a decision."""
+    """Return the plan, and whether a version comes into force with it."""
     if snapshot.retire_at is not None:
         return _retired(snapshot, now, snapshot.retire_at, limit)
+    decided = _plan_in_service(snapshot, now, limit)
+    return decided if len(snapshot.editions) == 1 else _with_turns(snapshot, decided, now)
+
+
+def _with_turns(snapshot: JobSnapshot, decided: Plan, now: datetime) -> Plan:
+    """Return the plan that looks again when a version comes into force, and tells of one that has."""
+    moments = [each.in_force_after for each in editions_to_come(snapshot.editions, now) if each.has_waited]
+    wake_at = min(filter(None, [decided.wake_at, *moments]), default=None)
+    current = edition_in_force(snapshot.editions, now)
+    if current is snapshot.editions[0] or not current.has_waited:
+        return decided if wake_at == decided.wake_at else replace(decided, wake_at=wake_at)
+    before = in_force(snapshot.editions, (current.in_force_after or now) - TICK)
+    is_narrowed = before.settings.recovery != current.job.settings.recovery and snapshot.narrowed_at is None
+    narrowed_at = current.in_force_after if is_narrowed and snapshot.waiting_count else None
+    turned = Turned(current.job, narrowed_at)
+    return replace(decided, wake_at=wake_at if narrowed_at is None else now, turned=turned)
+
+
+def _plan_in_service(snapshot: JobSnapshot, now: datetime, limit: int) -> Plan:
+    """Decide about a job in service; the order of these lines is the order of a decision."""
     job = in_force(snapshot.editions, now)
     if not job.settings.enabled:
         return _disabled(snapshot, job, now)
@@ -119,9 +148,9 @@ def _disabled(snapshot: JobSnapshot, job: Job, now: datetime) -> Plan:
     """Decide next to nothing. The job wakes when another definition is in force, or when something is to stop."""
     line = Line(snapshot, job, paused=False)
     stop_or_restart(snapshot, job, now, line)
-    coming = [each.in_force_after for each in snapshot.editions if each.in_force_after and each.in_force_after > now]
+    moments = [each.in_force_after for each in editions_to_come(snapshot.editions, now)]
     stop = next_stop(snapshot, job, now) if line.busy_count else None
-    wake_at = min(filter(None, [stop, *coming]), default=None)
+    wake_at = min(filter(None, [stop, *moments]), default=None)
     held = _held(snapshot, now)
     watermark = held.segments[-1].through if held.segments else snapshot.watermark
     spans = tuple(spans_of(held, watermark))
@@ -211,8 +240,8 @@ def _given_up(backfill: OpenBackfill) -> Filling:
 
 
 def _coming(snapshot: JobSnapshot, now: datetime, *, idle: bool | None = None) -> tuple[ComingRun, ...] | None:
-    """Return the runs to come that the newest definition wants to be shown."""
-    horizon = snapshot.editions[-1].job.settings.horizon
+    """Return the runs to come that the definition in force wants to be shown."""
+    horizon = in_force(snapshot.editions, now).settings.horizon
     return None if horizon is None else coming(snapshot, now, horizon, idle=idle)
 
 
@@ -358,8 +387,8 @@ class _Decided:
         """Whether anything follows from an end: an occurrence waits in line, or an instant is counted from it."""
         if self.line.waiting_count or (self.fills is not None and self.fills.awaits_ends):
             return True
-        coming = (each.job for each in self.snapshot.editions if each.in_force_after and each.in_force_after > self.now)
-        return waits_for_end(self.job.schedule) or any(waits_for_end(each.schedule) for each in coming)
+        later = editions_to_come(self.snapshot.editions, self.now)
+        return waits_for_end(self.job.schedule) or any(waits_for_end(each.job.schedule) for each in later)
 
     def _decided_through(self) -> datetime:
         """The end of what is decided: now, or right before the first instant of the schedule that was cut.

@@ -1,46 +1,162 @@
 """What an edit means for the runs to come: which are added, which are removed, which stay."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from heapq import merge
 
-from everytick.domain.job import Job
+from everytick.domain.job import Job, Task
+from everytick.domain.policies import UpdatePolicy
+from everytick.domain.schedule import waits_for_end
 from everytick.domain.snapshots import Edition, JobSnapshot, Missed, PausedSpan
-from everytick.domain.upcoming import upcoming
+from everytick.domain.upcoming import effective, in_force, upcoming
+from everytick.domain.updates import asked_edition, numbered, updated
 from everytick.domain.values import value
+from everytick.schedules.timezones import calendar_of
 
-LOOKS = 100
-"""So many runs before and after an edit are compared."""
+LOOKS = 1000
+"""So many runs before and after an edit are compared, at most."""
+
+HORIZON = timedelta(days=30)
+"""So far ahead they are compared, or through the first run of each, if that is later."""
 
 
-@value
+@value(frozen=True)
 class Revision:
-    """The coming runs that an edit adds, removes and keeps, through a moment; None says that these are all."""
+    """The coming runs that an edit adds, removes and keeps, through a moment; None says that these are all.
+
+    What is kept runs by the new version. Every run to come has the tasks in `tasks_added`, and none has those in
+    `tasks_removed`, which stay in history. `moments` are when versions of the edit come into force that wait.
+    """
 
     added: tuple[datetime, ...]
     removed: tuple[datetime, ...]
     kept: tuple[datetime, ...]
     through: datetime | None
+    tasks_added: tuple[str, ...] = ()
+    tasks_removed: tuple[str, ...] = ()
+    tasks_changed: tuple[str, ...] = ()
+    moments: tuple[datetime, ...] = ()
+
+    @property
+    def moved(self) -> tuple[tuple[datetime, datetime], ...]:
+        """The runs that have another time, each a removal and an addition with no other run between them."""
+        kinds = merge(
+            ((at, "-") for at in self.removed), ((at, "+") for at in self.added), ((at, "=") for at in self.kept)
+        )
+        found: list[tuple[datetime, datetime]] = []
+        last, last_kind = None, "="
+        for at, kind in kinds:
+            if last is not None and {kind, last_kind} == {"-", "+"}:
+                found.append((last, at) if last_kind == "-" else (at, last))
+                last, last_kind = None, "="
+            else:
+                last, last_kind = at, kind
+        return tuple(found)
 
 
-def revise(before: JobSnapshot | None, after: JobSnapshot | None, now: datetime, limit: int = LOOKS) -> Revision:
+def revise(
+    before: JobSnapshot | None,
+    after: JobSnapshot | None,
+    now: datetime,
+    limit: int = LOOKS,
+    horizon: timedelta = HORIZON,
+) -> Revision:
     """Compare the runs to come as they are with those as they will be; None is a job that is not there.
 
-    Of both only so many are looked at; the answer ends where the shorter look does, since
+    Of both only so many are looked at, and only so far ahead; the answer ends where the shorter look does, since
     what lies behind it was not compared.
     """
-    old = [] if before is None else upcoming(before, now, limit)
-    new = [] if after is None else upcoming(after, now, limit)
-    ends = [seen[-1] for seen in (old, new) if len(seen) == limit]
-    through = min(ends, default=None)
-    was, will = ({instant for instant in seen if through is None or instant <= through} for seen in (old, new))
-    return Revision(tuple(sorted(will - was)), tuple(sorted(was - will)), tuple(sorted(was & will)), through)
+    first = [at for each in (before, after) if each is not None for at in upcoming(each, now, 1)]
+    end = max([now + horizon, *first])
+    old, old_ends = _runs(before, now, end, limit)
+    new, new_ends = _runs(after, now, end, limit)
+    through = min(filter(None, (old_ends, new_ends)), default=None)
+    was, will = ({at for at in seen if through is None or at <= through} for seen in (old, new))
+    if was == will:
+        added: tuple[datetime, ...] = ()
+        removed, kept = added, tuple(sorted(was))
+    else:
+        added, removed, kept = tuple(sorted(will - was)), tuple(sorted(was - will)), tuple(sorted(was & will))
+    tasks = [asked_edition(each.editions, now).job.tasks for each in (before, after) if each is not None]
+    tasks_added, tasks_removed, tasks_changed = task_changes(tasks[0], tasks[-1]) if tasks else ((), (), ())
+    known = 0 if before is None else len(before.editions)
+    waits = () if after is None else after.editions[known:]
+    moments = tuple(each.in_force_after for each in waits if each.in_force_after and each.in_force_after > now)
+    return Revision(added, removed, kept, through, tasks_added, tasks_removed, tasks_changed, moments)
 
 
-def with_edit(before: JobSnapshot | None, job: Job, now: datetime) -> JobSnapshot:
-    """Return what a plan will see once this is the definition from now on."""
+def task_changes(
+    before: Sequence[Task], after: Sequence[Task]
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the tasks that are added, removed and changed."""
+    old, new = ({task.name: task for task in tasks} for tasks in (before, after))
+    changed = [name for name in new if name in old and _content(new[name]) != _content(old[name])]
+    added, removed = [name for name in new if name not in old], [name for name in old if name not in new]
+    return tuple(added), tuple(removed), tuple(changed)
+
+
+def _content(task: Task) -> tuple[object, ...]:
+    return task.target, task.after, task.overrides
+
+
+def _runs(
+    snapshot: JobSnapshot | None, now: datetime, end: datetime, limit: int
+) -> tuple[Sequence[datetime], datetime | None]:
+    """Return the runs through `end`, at most `limit`, and the moment behind which there may be more."""
+    if snapshot is None:
+        return (), None
+    found = _named(snapshot, now, end, limit) if _is_plain(snapshot) else upcoming(snapshot, now, limit)
+    if len(found) == limit:
+        return found, min(found[-1], end)
+    if not _is_plain(snapshot):
+        return found, None if not found or found[-1] <= end else end
+    after = max(now, snapshot.watermark, end)
+    return found, end if _named(snapshot, after, None, 1) else None
+
+
+def _is_plain(snapshot: JobSnapshot) -> bool:
+    """Whether its schedules alone say when it runs."""
+    return not (
+        snapshot.pauses
+        or snapshot.adjustments
+        or snapshot.reschedule is not None
+        or snapshot.retire_at is not None
+        or any(waits_for_end(each.job.schedule) for each in snapshot.editions)
+    )
+
+
+def _named(snapshot: JobSnapshot, now: datetime, end: datetime | None, limit: int) -> list[datetime]:
+    """Return the instants after now, many at once, each by the version in force at it."""
+    after, found = max(now, snapshot.watermark), list[datetime]()
+    editions = effective(snapshot.editions)
+    for place, edition in enumerate(editions):
+        since = after if place == 0 or edition.in_force_after is None else max(after, edition.in_force_after)
+        until = editions[place + 1].in_force_after if place + 1 < len(editions) else None
+        until = min(filter(None, (until, end)), default=None)
+        if not edition.job.enabled or (until is not None and until <= since):
+            continue
+        schedule = edition.job.bound(None)
+        if until is None:
+            first = schedule.next_after(since)
+            found += [] if first is None else [first]
+        else:
+            found += schedule.instants(since, until, limit - len(found))
+        if len(found) >= limit:
+            break
+    return found
+
+
+def with_edit(before: JobSnapshot | None, job: Job, now: datetime, policy: UpdatePolicy | None = None) -> JobSnapshot:
+    """Return what a plan will see once this is the definition, by its own update policy or the one that is named."""
     if before is None:
         return JobSnapshot(job.id, 1, 1, now, (Edition(job),))
-    return replace(before, editions=(*before.editions, Edition(job, now)))
+    current = in_force(before.editions, now)
+    calendar = calendar_of(current.schedule, current.settings.timezone)
+    editions = updated(before, job, policy or job.settings.update_policy, now, calendar)
+    made = numbered(editions, before.editions[-1].job.version, "")
+    dated = tuple(replace(each, job=replace(each.job, updated_at=now)) for each in made)
+    return replace(before, editions=(*before.editions, *dated))
 
 
 def suspended(before: JobSnapshot, now: datetime) -> JobSnapshot:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from everytick.domain.facts import Pause, Resume
 from everytick.domain.job import Job
+from everytick.domain.policies import UpdatePolicy
 from everytick.domain.values import value
 from everytick.errors import VersionConflict
 
@@ -25,10 +26,14 @@ class Rename:
 
 @value
 class Put:
-    """Create the job or make this its next version; an equal definition changes nothing."""
+    """Create the job or make this its next version; an equal definition changes nothing.
+
+    `policy` says when this version comes into force, instead of the definition's own `update_policy`.
+    """
 
     job: Job
     expected: int | None = None
+    policy: UpdatePolicy | None = None
 
     @property
     def name(self) -> str:

@@ -173,8 +173,8 @@ class Settings:
         OnOrphan, Policy(one_of(OnOrphan), RUNS, "What becomes of an occurrence whose node fell silent.")
     ] = OnOrphan.FAIL
     update_policy: Annotated[
-        UpdatePolicy, Policy(UPDATE_POLICY, SHARED, "When a changed schedule replaces the old one.")
-    ] = UpdatePolicy.IMMEDIATE
+        UpdatePolicy, Policy(UPDATE_POLICY, SHARED, "When a new version comes into force, and for how long.")
+    ] = UpdatePolicy()
     priority: Annotated[
         int, Policy(count(-32_768, most=32_767), RUNS, "Of what is ready to start, a higher number starts first.")
     ] = 0

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from everytick.domain.backfills import Filling
 from everytick.domain.config import Overrides
+from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
 from everytick.domain.snapshots import Adjustment, JobSnapshot
@@ -104,6 +105,14 @@ class RequestAnswer:
 
 
 @value
+class Turned:
+    """A definition that has waited until its moment; `narrowed_at` is that moment where `recovery` changed with it."""
+
+    job: Job
+    narrowed_at: datetime | None = None
+
+
+@value
 class Plan:
     """What a planner decided about one job. A store commits it whole, or not at all if the snapshot is old.
 
@@ -122,6 +131,8 @@ class Plan:
     `filling` is what the plan did for the job's open backfill.
 
     `coming` are the runs to come that the job's horizon shows. It is None for a job without one.
+
+    `turned` is a version that has waited and came into force: what no node has claimed takes it.
     """
 
     job_id: str
@@ -145,6 +156,7 @@ class Plan:
     tells: bool = False
     coming: tuple[ComingRun, ...] | None = None
     filling: Filling | None = None
+    turned: Turned | None = None
 
 
 PUT_OFF_FOR = timedelta(minutes=1)

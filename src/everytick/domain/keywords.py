@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 from everytick.domain.config import Unset
 from everytick.domain.dependencies import Dependency
 from everytick.domain.notices import Notify
-from everytick.domain.policies import OnCreate, Recovery, Retention
+from everytick.domain.policies import OnCreate, Recovery, Retention, UpdatePolicy
 from everytick.domain.retry import Retry
 from everytick.domain.schedule import Schedule
 
@@ -22,7 +22,7 @@ StrategyWord: TypeAlias = Literal["execute_last", "execute_all", "mark_as_missed
 LateOverlapWord: TypeAlias = Literal["queue", "skip", "allow"]
 FirstSightWord: TypeAlias = Literal["next", "if_matching_now", "immediately"]
 OnOrphanWord: TypeAlias = Literal["fail", "restart", "resume"]
-UpdatePolicyWord: TypeAlias = Literal["immediate"]
+UpdateKindWord: TypeAlias = Literal["immediate", "graceful", "windowed"]
 OnStoreOutageWord: TypeAlias = Literal["wait", "fire_local"]
 ProtectedWord: TypeAlias = Literal["True", "False", "no", "confirm", "two_people"]
 
@@ -79,8 +79,8 @@ class JobPolicies(TaskPolicies, total=False):
     on_orphan: OnOrphanWord | Unset
     """What becomes of an occurrence whose node fell silent."""
 
-    update_policy: UpdatePolicyWord | Unset
-    """When a changed schedule replaces the old one."""
+    update_policy: UpdateKindWord | str | UpdatePolicy | Unset
+    """When a new version comes into force, and for how long."""
 
     priority: int | Unset
     """Of what is ready to start, a higher number starts first."""

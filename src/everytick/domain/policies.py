@@ -13,7 +13,7 @@ from enum import StrEnum
 from everytick.domain.durations import format_duration, instant
 from everytick.domain.names import checked_name
 from everytick.domain.readers import DURATION, TEXT, PolicyReader, Schema, count, described, one_of, or_null, own, table
-from everytick.domain.reading import INSTANT, LARGEST, NOT_OBEYED_YET, choice, fill, keys, length, refused, whole
+from everytick.domain.reading import INSTANT, LARGEST, choice, fill, keys, length, refused, whole
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies
 
@@ -101,10 +101,12 @@ MOST_COMING = 1000
 """How many runs to come of one job are written down at most."""
 
 
-class UpdatePolicy(StrEnum):
-    """When a changed schedule replaces the old one. `graceful` and `windowed` are refused until they are obeyed."""
+class UpdateKind(StrEnum):
+    """When a new version of a job comes into force."""
 
     IMMEDIATE = "immediate"
+    GRACEFUL = "graceful"
+    WINDOWED = "windowed"
 
 
 def late_overlap(given: object) -> LateOverlap:
@@ -215,14 +217,77 @@ def on_create(given: object) -> OnCreate:
     return OnCreate(choice("on_create", FirstSight, given))
 
 
-def update_policy(given: object) -> UpdatePolicy:
-    """Read `"immediate"`; the other two words of the contract are refused as not obeyed yet."""
-    word = given.get("change") if isinstance(given, Mapping) else given
-    if word in ("graceful", "windowed"):
-        raise refused(
-            "update_policy", given, NOT_OBEYED_YET, 'update_policy="immediate", from which an edit counts at once'
+@value(frozen=True)
+class UpdatePolicy:
+    """When a new version comes into force: at once, after runs that are scheduled already, or for a while.
+
+    `graceful` leaves the next `occurrences` to the old version, or all through `duration`.
+    `windowed` gives them to the new one; then the old version is in force again.
+    """
+
+    kind: UpdateKind
+    occurrences: int | None
+    duration: timedelta | None
+
+    def __init__(
+        self,
+        kind: str = UpdateKind.IMMEDIATE,
+        occurrences: int | None = None,
+        duration: timedelta | str | None = None,
+    ) -> None:
+        word = choice("update_policy", UpdateKind, kind)
+        if word is UpdateKind.IMMEDIATE and (occurrences is not None or duration is not None):
+            raise refused("update_policy", kind, "takes no bound", *_UPDATES)
+        if occurrences is not None and duration is not None:
+            raise refused("update_policy", kind, "takes so many occurrences or a length of time, not both", *_UPDATES)
+        if word is UpdateKind.GRACEFUL and occurrences is None and duration is None:
+            occurrences = 1
+        if word is UpdateKind.WINDOWED and occurrences is None and duration is None:
+            duration = USUAL_WINDOW
+        fill(
+            self,
+            kind=word,
+            occurrences=None
+            if occurrences is None
+            else whole("update_policy occurrences", occurrences, 1, MOST_OCCURRENCES),
+            duration=None if duration is None else length("update_policy duration", duration, INSTANT),
         )
-    return choice("update_policy", UpdatePolicy, given)
+
+    def __str__(self) -> str:
+        bound = self.occurrences if self.duration is None else format_duration(self.duration)
+        return str(self.kind) if self == UpdatePolicy(self.kind) else f"{self.kind} {bound}"
+
+    def as_data(self) -> object:
+        """Return the text that reads back equal."""
+        return str(self)
+
+
+USUAL_WINDOW = timedelta(days=30)
+"""How long a `windowed` update lasts that names no bound."""
+
+MOST_OCCURRENCES = 1000
+"""Most occurrences that an update policy may count."""
+
+_UPDATES = (
+    'update_policy="immediate", in force at once',
+    'update_policy="graceful" or "graceful 3" or "graceful 2d", after the next run, the next three, or two days',
+    'update_policy="windowed 5" or "windowed 30d", for so many runs or so long',
+)
+
+
+def update_policy(given: object) -> UpdatePolicy:
+    """Read `"immediate"`, `"graceful"`, `"graceful 3"`, `"graceful 2d"`, `"windowed"`, `"windowed 5"`, …"""
+    if isinstance(given, UpdatePolicy):
+        return given
+    if not isinstance(given, str):
+        raise refused("update_policy", given, "must be text", *_UPDATES)
+    word, _, bound = given.strip().partition(" ")
+    bound = bound.strip()
+    if not bound:
+        return UpdatePolicy(choice("update_policy", UpdateKind, word))
+    if bound.isascii() and bound.isdigit():
+        return UpdatePolicy(word, occurrences=int(bound))
+    return UpdatePolicy(word, duration=bound)
 
 
 def horizon(given: object) -> int | timedelta | None:
@@ -313,7 +378,17 @@ LATE_OVERLAP = one_of(LateOverlap, late_overlap)
 PROTECTED = PolicyReader(
     own(protected), {"enum": [True, False, *map(str, Protected)]}, "ProtectedWord | bool", choices=Protected
 )
-UPDATE_POLICY = one_of(UpdatePolicy, update_policy)
+UPDATE_POLICY = PolicyReader(
+    own(update_policy),
+    {
+        "anyOf": [
+            {"enum": [str(word) for word in UpdateKind]},
+            {**TEXT, "pattern": "^(graceful|windowed) .+$", "examples": ["graceful 3", "windowed 30d"]},
+        ]
+    },
+    "UpdateKindWord | str | UpdatePolicy",
+    choices=UpdateKind,
+)
 RECOVERY = PolicyReader(
     own(recovery),
     {"anyOf": [_STRATEGY, table(("strategy",), **_RECOVERY_KEYS)]},

@@ -19,9 +19,6 @@ LARGEST = 2_147_483_647
 INSTANT = timedelta(microseconds=1)
 """The shortest length there is."""
 
-NOT_OBEYED_YET = "is not obeyed by everytick yet"
-"""Why a policy of the contract is refused: a job that says it would run as if it did not."""
-
 E = TypeVar("E", bound=StrEnum)
 
 

@@ -32,10 +32,22 @@ class Missed(StrEnum):
 
 @value
 class Edition:
-    """A definition and the moment after which it is in force; None means from the beginning."""
+    """A definition and the moment after which it is in force; None means from the beginning.
+
+    A later version that is in force takes the place of every earlier one. `by` is who wrote it. `follows` is the
+    windowed version whose window ends before this one: nobody asked for it but the window.
+    """
 
     job: Job
     in_force_after: datetime | None = None
+    by: str = ""
+    follows: int | None = None
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether it came, or comes, into force later than it was written."""
+        since, written = self.in_force_after, self.job.updated_at
+        return since is not None and written is not None and since > written
 
 
 @value

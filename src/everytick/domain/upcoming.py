@@ -3,6 +3,7 @@
 Plans, questions and the stores' verbs ask the same function, so that they give one answer.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
@@ -19,13 +20,41 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 _LOOKS = 10_000
 
 
-def in_force(editions: tuple[Edition, ...], moment: datetime) -> Job:
+def in_force(editions: Sequence[Edition], moment: datetime) -> Job:
     """Return the definition in force right after a moment; an instant at that very moment is still the old one's."""
+    return edition_in_force(editions, moment).job
+
+
+def edition_in_force(editions: Sequence[Edition], moment: datetime) -> Edition:
+    """Return the edition in force right after a moment."""
     found = editions[0]
     for edition in editions[1:]:
         if edition.in_force_after is None or edition.in_force_after <= moment:
             found = edition
-    return found.job
+    return found
+
+
+def effective(editions: Sequence[Edition]) -> Sequence[Edition]:
+    """Return the editions that are ever in force, in the order of their moments.
+
+    The first is in force until another one is. An edit that is in force at once takes the place of one that is
+    still to come.
+    """
+    if len(editions) < 2:
+        return editions
+    found = [editions[-1]]
+    for edition in editions[-2::-1]:
+        since, later = edition.in_force_after, found[-1].in_force_after
+        if later is not None and (since is None or since < later or edition is editions[0]):
+            found.append(edition)
+    return found[::-1]
+
+
+def editions_to_come(editions: Sequence[Edition], now: datetime) -> list[Edition]:
+    """Return the editions that come into force after now."""
+    if len(editions) < 2:
+        return []
+    return [each for each in effective(editions) if each.in_force_after is not None and each.in_force_after > now]
 
 
 def bound_schedule(snapshot: JobSnapshot, job: Job, after: datetime, *, idle: bool) -> Schedule:
@@ -48,7 +77,7 @@ def _going_on(schedule: Schedule, job: Job, end: datetime, after: datetime) -> S
 
 def next_instant(snapshot: JobSnapshot, after: datetime, *, idle: bool) -> datetime | None:
     """Return the first instant after a moment, by the definition in force at it."""
-    editions = snapshot.editions
+    editions = effective(snapshot.editions)
     for place, edition in enumerate(editions):
         until = editions[place + 1].in_force_after if place + 1 < len(editions) else None
         if not edition.job.settings.enabled or (until is not None and until <= after):

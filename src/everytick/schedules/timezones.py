@@ -259,6 +259,12 @@ def zone_of(tz: object) -> Zone | None:
     return zone(tz)
 
 
+def calendar_of(schedule: object, name: str) -> tzinfo:
+    """Return the zone by whose calendar the days of a schedule begin and end: its own, or else that of this name."""
+    tz = getattr(schedule, "tz", None)
+    return (tz if isinstance(tz, Zone) else zone(name)).info
+
+
 @lru_cache(maxsize=64)
 def fixed(offset: timedelta) -> Zone:
     """Return a zone that keeps one offset for ever."""

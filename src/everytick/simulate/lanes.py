@@ -11,6 +11,7 @@ from everytick.domain.ids import occurrence_id
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, Ended, JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import edition_in_force, in_force
 from everytick.simulate.record import JobTally
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Lane:
         limit: timedelta | None = None,
         later: Iterable[Request] = (),
     ) -> None:
-        self.job = snapshot.editions[-1].job
+        self.job = in_force(snapshot.editions, snapshot.watermark)
         self.tally = JobTally(self.job.name, length)
         self.is_too_long = limit is not None and length > limit
         self.allowed = length if limit is None else min(length, limit)
@@ -163,12 +164,10 @@ class Lane:
         if self.pauses:
             self.pauses = tuple(pause for pause in self.pauses if pause.until is None or pause.until > plan.watermark)
         if len(self.editions) > 1:
-            later = [
-                edition
-                for edition in self.editions
-                if edition.in_force_after and edition.in_force_after > plan.watermark
-            ]
-            self.editions = (*self.editions[: len(self.editions) - len(later)][-1:], *later)
+            current = edition_in_force(self.editions, plan.watermark)
+            self.editions = self.editions[self.editions.index(current) :]
+            self.job = in_force(self.editions, now)
+            self.priority = -self.job.settings.priority
 
     def _forget_adjustments(self, plan: Plan) -> None:
         for used in plan.used:

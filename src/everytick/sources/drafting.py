@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from everytick.domain.changes import Edit
     from everytick.domain.config import Overrides
+    from everytick.domain.policies import UpdatePolicy
     from everytick.domain.schedule import Schedule
     from everytick.errors import VersionConflict
     from everytick.stores.base import Stored
@@ -66,16 +67,17 @@ class Drafted:
         return self.change if found == self.change.version else replace(self.change, version=found)
 
 
-def draft(job: Job, before: Job | None, fact: Pause | Resume | None = None) -> Drafted:
+def draft(job: Job, before: Job | None, fact: Pause | Resume | None = None, *, lapsed: Job | None = None) -> Drafted:
     """Return the draft that replaces `before` by this definition.
 
-    A job that an operation has disabled or enabled stays so, unless the definition itself says it.
+    A job that an operation has disabled or enabled stays so, unless the definition itself says it. `lapsed` is what a
+    window that is over was for: the code or file that still says it asks for nothing.
     """
     told = () if fact is None else ("suspended",) if isinstance(fact, Pause) else ("resumed",)
     if before is None:
         return Drafted(Change(job.name, "added", None, told), job, None, fact)
     job = _as_enabled(job, before)
-    if not same_definition(job, before):
+    if not same_definition(job, before) and not (lapsed is not None and same_definition(job, lapsed)):
         return Drafted(Change(job.name, "changed", None, (*differences(before, job), *told)), job, before, fact)
     kind: Literal["changed", "unchanged"] = "unchanged" if fact is None else "changed"
     return Drafted(Change(job.name, kind, before.version, told), None, before, fact)
@@ -86,19 +88,26 @@ def removal(before: Job) -> Drafted:
     return Drafted(Change(before.name, "removed", before.version), None, before)
 
 
-def edits_of(drafts: Iterable[Drafted], *, unreadable: Collection[str] = (), removes: bool = True) -> list[Edit]:
+def edits_of(
+    drafts: Iterable[Drafted],
+    *,
+    unreadable: Collection[str] = (),
+    removes: bool = True,
+    policy: UpdatePolicy | None = None,
+) -> list[Edit]:
     """Return the drafts as edits of one transaction, which fails if these jobs were edited in between.
 
-    An unreadable job gives way to any definition. Without `removes`, jobs that are gone are left.
+    An unreadable job gives way to any definition. Without `removes`, jobs that are gone are left. `policy` says when
+    new versions come into force, instead of what each job says.
     """
-    return [edit for draft in drafts for edit in _edits(draft, draft.change.name in unreadable, removes)]
+    return [edit for draft in drafts for edit in _edits(draft, draft.change.name in unreadable, removes, policy)]
 
 
-def _edits(drafted: Drafted, is_unreadable: bool, removes: bool) -> Iterator[Edit]:
+def _edits(drafted: Drafted, is_unreadable: bool, removes: bool, policy: UpdatePolicy | None) -> Iterator[Edit]:
     name, before = drafted.change.name, drafted.before
     expected = None if is_unreadable else 0 if before is None else before.version
     if drafted.job is not None:
-        yield Put(drafted.job, expected)
+        yield Put(drafted.job, expected, policy)
     if drafted.fact is not None:
         yield Tell(name, drafted.fact, expected)
     if removes and drafted.change.kind == "removed":

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from everytick.domain.changes import Edit
+    from everytick.domain.policies import UpdatePolicy
     from everytick.sources.files import Folder
     from everytick.sources.job_files import FileJob
     from everytick.stores.addresses import AnyStore
@@ -126,16 +127,18 @@ async def apply_jobs(
     owner: str = FILE,
     prune: bool = False,
     by: str = FILE,
+    policy: UpdatePolicy | None = None,
     agree: Callable[[FilesDraft], Awaitable[None]] | None = None,
 ) -> Synced:
     """Store all of these jobs in one transaction, or none of them. If there are mistakes, nothing was stored.
 
-    What somebody else edits between reading and writing is read again. `agree` raises if a draft may not be stored.
+    What somebody else edits between reading and writing is read again. `policy` says when new versions come into
+    force, instead of what each job says. `agree` raises if a draft may not be stored.
     """
     unreadable: set[str] = set()
     left = _TRIES
     while left:
-        drafted = await draft_of(store, jobs, owner=owner, prune=prune, unreadable=unreadable)
+        drafted = await draft_of(store, jobs, owner=owner, prune=prune, unreadable=unreadable, policy=policy)
         if drafted.mistakes:
             return Synced((), drafted.mistakes)
         if agree is not None:
@@ -169,6 +172,7 @@ class FilesDraft:
     mistakes: tuple[Mistake, ...]
     removes: bool = True
     unreadable: frozenset[str] = frozenset()
+    policy: UpdatePolicy | None = None
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -187,7 +191,7 @@ class FilesDraft:
 
     def edits(self) -> list[Edit]:
         """Return the edits of one transaction, which fails if these jobs were edited in between."""
-        return edits_of(self.jobs, unreadable=self.unreadable, removes=self.removes)
+        return edits_of(self.jobs, unreadable=self.unreadable, removes=self.removes, policy=self.policy)
 
 
 async def draft_of(
@@ -199,6 +203,7 @@ async def draft_of(
     removes: bool = True,
     without: Collection[str] = (),
     unreadable: Iterable[str] = (),
+    policy: UpdatePolicy | None = None,
 ) -> FilesDraft:
     """Return the changes that would bring these jobs into the store. Nothing is changed.
 
@@ -211,11 +216,13 @@ async def draft_of(
     drafts = [_drafted(wanted, known.get(name), owner) for name, wanted in chosen]
     drafts += [removal(record.job) for record in gone]
     refusals = tuple(_mistake(jobs[name], _belongs_to(known[name].job.owner)) for name in jobs if name in foreign)
-    return FilesDraft(tuple(drafts), refusals, removes, frozenset(unreadable))
+    return FilesDraft(tuple(drafts), refusals, removes, frozenset(unreadable), policy)
 
 
 def _drafted(wanted: FileJob, record: JobRecord | None, owner: str) -> Drafted:
-    return draft(wanted.job, None if record is None else record.job, _hold(wanted, record, owner))
+    if record is None:
+        return draft(wanted.job, None, _hold(wanted, record, owner))
+    return draft(wanted.job, record.job, _hold(wanted, record, owner), lapsed=record.lapsed)
 
 
 def _hold(wanted: FileJob, record: JobRecord | None, owner: str) -> Pause | Resume | None:

@@ -201,7 +201,8 @@ class JobRecord:
     `run_count` counts the occurrences that have begun and ended. `last_error` is the text of the last failure.
     `last_failure_at` is when an attempt last failed or timed out, also one that was retried. Retention deletes none
     of the three. `parked_reason` says why the job is not planned now: a node cannot read its definition, or the
-    store refused its last plan.
+    store refused its last plan. `job` is the version that was asked for last, which may still be to come; while a
+    window is open it is that of the window. `lapsed` is what a window that is over was for.
     """
 
     job: Job
@@ -220,6 +221,7 @@ class JobRecord:
     needs: str = ""
     parked_reason: str | None = None
     last_failure_at: datetime | None = None
+    lapsed: Job | None = None
 
 
 @value

@@ -6,13 +6,16 @@ from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 
 from everytick.domain import ids
+from everytick.domain.changes import Put
 from everytick.domain.config import Level, Overrides, Settings
 from everytick.domain.decisions import Creation
 from everytick.domain.job import Job
-from everytick.domain.policies import FirstSight
+from everytick.domain.policies import FirstSight, UpdateKind
 from everytick.domain.snapshots import Edition, JobSnapshot, Request
-from everytick.domain.upcoming import next_run
+from everytick.domain.upcoming import in_force, next_run
+from everytick.domain.updates import updated
 from everytick.errors import Conflict, TooManyEditions, shown
+from everytick.schedules.timezones import calendar_of
 from everytick.stores.base import MAX_EDITIONS
 
 _TICK = timedelta(microseconds=1)
@@ -21,14 +24,26 @@ NOTHING_TO_KEEP = "canceled: the occurrence it replays was forgotten before its 
 """The reason of a replay that ends because the results it had to keep were deleted. It must not run the tasks again."""
 
 
-def has_room(waiting: int, job: Job) -> bool:
-    """Whether one more version may wait for a plan. A disabled version leaves room for one that enables the job."""
-    return waiting < _most(job)
+def updated_by(snapshot: JobSnapshot, change: Put | None, job: Job, now: datetime) -> tuple[Edition, ...]:
+    """Return the editions that this definition adds, by its own update policy or that of the change."""
+    policy = job.settings.update_policy if change is None or change.policy is None else change.policy
+    current = in_force(snapshot.editions, now)
+    return updated(snapshot, job, policy, now, calendar_of(current.schedule, current.settings.timezone))
 
 
-def refuse_edit(name: str, waiting: int, job: Job) -> None:
+def is_lasting(change: Put) -> bool:
+    """Whether the change says itself that its definition is to stay."""
+    return change.policy is not None and change.policy.kind is not UpdateKind.WINDOWED
+
+
+def has_room(waiting: int, job: Job, adding: int = 1) -> bool:
+    """Whether so many more versions may wait for a plan. A disabled one leaves room for one that enables the job."""
+    return waiting + adding - 1 < _most(job)
+
+
+def refuse_edit(name: str, waiting: int, job: Job, adding: int = 1) -> None:
     """Raise TooManyEditions if no further version may wait for a plan."""
-    if not has_room(waiting, job):
+    if not has_room(waiting, job, adding):
         raise TooManyEditions(name, _most(job))
 
 
@@ -41,13 +56,20 @@ def _most(job: Job) -> int:
     return MAX_EDITIONS if job.enabled else MAX_EDITIONS - 1
 
 
-def forgettable(waiting: Sequence[Job]) -> int:
+def forgettable(waiting: Sequence[Edition], now: datetime) -> int:
     """Return how many of the oldest versions need not be kept, because the next version names the same instants.
 
-    Their other settings no longer matter: the newest version decides those.
+    Their other settings no longer matter: the version in force decides those.
     """
-    alike = takewhile(lambda pair: _names(pair[0]) == _names(pair[1]), pairwise(waiting))
+    alike = takewhile(
+        lambda pair: is_in_force(pair[1], now) and _names(pair[0].job) == _names(pair[1].job), pairwise(waiting)
+    )
     return sum(1 for _ in alike)
+
+
+def is_in_force(edition: Edition, at: datetime) -> bool:
+    """Whether the edition has come into force, or a later one instead of it."""
+    return edition.in_force_after is None or edition.in_force_after <= at
 
 
 def _names(job: Job) -> tuple[object, ...]:
@@ -114,11 +136,14 @@ def first_watermark(job: Job, now: datetime) -> datetime:
             return now
 
 
-def as_stored(job: Job, request: Request, now: datetime) -> Request:
-    """Return the request as it is stored: requested not later than now, without a payload equal to the job's own."""
+def as_stored(newest: Edition, request: Request, now: datetime) -> Request:
+    """Return the request as it is stored: requested not later than now, without a payload equal to the job's own.
+
+    While a version is still to come, the payload is kept: it is not known by which one the run is made.
+    """
     if request.requested_at > now:
         request = replace(request, requested_at=now)
-    if request.payload is None or request.payload != job.settings.payload:
+    if request.payload is None or newest.has_waited or request.payload != newest.job.settings.payload:
         return request
     return replace(request, payload=None)
 

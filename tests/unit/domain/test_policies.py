@@ -20,12 +20,13 @@ from everytick.domain.policies import (
     Recovery,
     Retention,
     Strategy,
+    UpdateKind,
     UpdatePolicy,
     backfill_from,
     bounded_window,
 )
 from everytick.domain.reading import as_data, choice, length, names, switch, whole
-from everytick.errors import InvalidInstant, InvalidName, InvalidPolicies
+from everytick.errors import InvalidDuration, InvalidInstant, InvalidName, InvalidPolicies
 
 SINCE = datetime(2024, 1, 31, 9, tzinfo=UTC)
 
@@ -39,7 +40,7 @@ SINCE = datetime(2024, 1, 31, 9, tzinfo=UTC)
         (Failure, "fail_fast continue retry_on_failure"),
         (Strategy, "execute_last execute_all mark_as_missed bounded_window compressed"),
         (FirstSight, "next if_matching_now immediately backfill_from"),
-        (UpdatePolicy, "immediate"),
+        (UpdateKind, "immediate graceful windowed"),
         (OnOrphan, "fail restart resume"),
         (OnStoreOutage, "wait fire_local"),
     ],
@@ -165,16 +166,51 @@ def test_a_backfill_from_a_naive_time_is_refused() -> None:
         backfill_from("2024-01-31T10:00:00")
 
 
-def test_a_changed_schedule_replaces_the_old_one_at_once() -> None:
-    """S0-020, S0-117: the other two words are known, and refused until they are obeyed."""
-    assert policies.update_policy("immediate") is UpdatePolicy.IMMEDIATE
-    for word in ("graceful", "windowed", {"change": "windowed", "max_occurrences": 10}):
-        with pytest.raises(
-            InvalidPolicies, match=r"update_policy '.*' is not obeyed by everytick yet; instead: update"
-        ):
-            policies.update_policy(word)
-    with pytest.raises(InvalidPolicies, match="update_policy 'later' is not known; instead"):
-        policies.update_policy("later")
+@pytest.mark.parametrize(
+    ("text", "kind", "occurrences", "length"),
+    [
+        ("immediate", "immediate", None, None),
+        ("graceful", "graceful", 1, None),
+        ("graceful 3", "graceful", 3, None),
+        ("graceful 48h", "graceful", None, timedelta(days=2)),
+        ("windowed", "windowed", None, timedelta(days=30)),
+        ("windowed 5", "windowed", 5, None),
+        ("windowed 36h", "windowed", None, timedelta(hours=36)),
+    ],
+)
+def test_an_update_policy_is_one_text_that_reads_back_equal(
+    text: str, kind: str, occurrences: int | None, length: timedelta | None
+) -> None:
+    """S0-020, S0-117 to S0-119: a word, and so many occurrences or so long where it takes a bound."""
+    found = policies.update_policy(text)
+    assert (found.kind, found.occurrences, found.duration) == (kind, occurrences, length)
+    assert str(found) == found.as_data() == text
+    assert policies.update_policy(found) is found
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("later", "update_policy 'later' is not known"),
+        ("immediate 3", "takes no bound"),
+        ("graceful 0", "must be from 1 to 1,000"),
+        ("windowed 1001", "must be from 1 to 1,000"),
+        (3, "must be text"),
+        ({"change": "windowed"}, "must be text"),
+    ],
+)
+def test_an_update_policy_that_makes_no_sense_is_refused(given: object, reason: str) -> None:
+    """With what to write instead."""
+    with pytest.raises(InvalidPolicies, match=reason):
+        policies.update_policy(given)
+
+
+def test_an_update_policy_takes_one_bound() -> None:
+    """So many occurrences or so long, not both; and a length is one of time."""
+    with pytest.raises(InvalidPolicies, match="not both"):
+        UpdatePolicy("windowed", occurrences=3, duration="1d")
+    with pytest.raises(InvalidDuration):
+        policies.update_policy("windowed soon")
 
 
 @pytest.mark.parametrize(

@@ -310,20 +310,12 @@ def test_a_mistake_in_a_command_is_told_beside_those_of_its_job() -> None:
     assert [each.split(" ")[0] for each in found] == ["3:17:", "3:47:", "3:72:"]
 
 
-def test_a_policy_that_nothing_obeys_is_refused_where_it_stands() -> None:
-    """With what to write instead, as in files."""
-    text = """\
-version: 1
-jobs:
-  a:
-    schedule: "0 * * * *"
-    update_policy: graceful
-    command: work
-"""
-    refused = "is not obeyed by everytick yet; instead:"
-    assert mistakes(text) == [
-        f"5:20: update_policy 'graceful' {refused} update_policy: \"immediate\", from which an edit counts at once",
-    ]
+def test_an_update_policy_is_one_text_in_a_file() -> None:
+    """S0-120, C-23: for one job or for all; what makes no sense is told where it stands."""
+    text = "version: 1\ndefaults: {update_policy: graceful 3}\njobs:\n  a: {schedule: '@daily', command: x}\n"
+    assert str(one("priority: 1", "defaults: {update_policy: graceful 3}").job.settings.update_policy) == "graceful 3"
+    [told] = mistakes(text.replace("graceful 3", "later"))
+    assert told.startswith("2:27: update_policy 'later' is not known; instead: update_policy:")
 
 
 def test_dependencies_are_read_in_every_form_and_refused_where_they_stand() -> None:

@@ -11,13 +11,14 @@ from everytick.domain.backfills import BackfillRecord
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
 from everytick.domain.dependencies import Dependency
 from everytick.domain.facts import ASKS, REVISES, Fact, adjusted, request_of
-from everytick.domain.job import Job, dated, same_definition
-from everytick.domain.needs import RETIRED, needs_in
+from everytick.domain.job import Job, dated
+from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Edition, PausedSpan, Request, Rescheduled
 from everytick.domain.statuses import ENDED, OccurrenceStatus
-from everytick.domain.steps import bounded, rules_of
+from everytick.domain.upcoming import in_force
+from everytick.domain.updates import asked_edition, is_asked, numbered
 from everytick.errors import (
     DuplicateDefinition,
     JobDisabled,
@@ -25,7 +26,7 @@ from everytick.errors import (
     TransactionsUnsupported,
 )
 from everytick.stores.backfill_rules import stopped_because
-from everytick.stores.base import NOTHING_COMING, REMEMBERED, JobRecord, Receipt, Stored
+from everytick.stores.base import REMEMBERED, JobRecord, Receipt, Stored
 from everytick.stores.depending import refuse_circles, refuse_never_meeting, unknown_dependency
 from everytick.stores.memory.backfills import backfill_record, plan_backfill, steer_backfill
 from everytick.stores.memory.base import UNSTARTED
@@ -48,11 +49,13 @@ from everytick.stores.storing_rules import (
     forgettable,
     has_room,
     in_force_at,
+    is_lasting,
     name_taken,
     refuse_edit,
     refuse_purge,
     shown_next_run,
     under_id,
+    updated_by,
 )
 
 _S = OccurrenceStatus
@@ -94,14 +97,17 @@ class Jobs(Planning):
         """Raise what the changes could raise, before the first of them is made."""
         named = {change.name: self._tables.names.get(change.name) for change in changes}
         there = {name: row for name, row in named.items() if row is not None and row.removed_at is None}
-        refuse_unexpected(changes, {name: row.job.version for name, row in there.items()})
+        now = self._now()
+        asked = {name: asked_edition(row.newest, now).job.version for name, row in there.items()}
+        refuse_unexpected(changes, asked)
         known, renamed, freed = {*there}, dict[str, JobRow](), set[str]()
         is_checked = False
         for _, change in in_order(changes):
             if isinstance(change, Put):
                 row = renamed.get(change.name) or named[change.name]
-                if row is not None and not self._is_forgotten(row) and not _is_stored(row, change.job):
-                    self._refuse_edit(row, change.job, 1 if change.name in renamed else 0)
+                if row is not None and not self._is_forgotten(row) and not _is_stored(row, change, now):
+                    before = len(self._updated(row, None, row.job, now)) if change.name in renamed else 0
+                    self._refuse_edit(row, change.job, self._updated(row, change, change.job, now), before)
                 known.add(change.name)
                 continue
             if not isinstance(change, Rename) and not is_checked:
@@ -113,7 +119,7 @@ class Jobs(Planning):
                 if change.to != change.name and change.to in self._tables.names and change.to not in freed:
                     raise DuplicateDefinition(name_taken(change.to))
                 row = there[change.to] = renamed[change.to] = there[change.name]
-                self._refuse_edit(row, row.job)
+                self._refuse_edit(row, row.job, self._updated(row, None, _renamed(row, change.to, now), now))
                 freed.add(change.name)
                 known.discard(change.name)
                 known.add(change.to)
@@ -122,12 +128,14 @@ class Jobs(Planning):
 
     def _check_dependencies(self, changes: Sequence[Edit]) -> None:
         """Raise if a job that is put depends on one that is not there, or on itself through others."""
-        puts = [change.job for change in changes if isinstance(change, Put)]
-        if not any(job.settings.depends_on for job in puts):
+        puts, now = [change for change in changes if isinstance(change, Put)], self._now()
+        if not any(change.job.settings.depends_on for change in puts):
             return
         rows = self._names_after(changes)
-        new = {job.name: job for job in puts}
-        edited = [job for job in puts if (row := rows.get(job.name)) is None or not _is_stored(row, job)]
+        new = {change.name: change.job for change in puts}
+        edited = [
+            change.job for change in puts if (row := rows.get(change.name)) is None or not _is_stored(row, change, now)
+        ]
         followed: dict[str, list[str]] = {}
         for job in edited:
             row = rows.get(job.name)
@@ -168,11 +176,11 @@ class Jobs(Planning):
 
     def _change(self, change: Edit, by: str, now: datetime) -> Stored:
         if isinstance(change, Put):
-            return self._put(change.job, now)
+            return self._put(change, by, now)
         row, changed = self._tables.names[change.name], True
         match change:
             case Rename():
-                stored = self._edit(row, replace(row.job, name=change.to), now)
+                stored = self._edit(row, None, _renamed(row, change.to, now), by, now)
                 self._tables.rename(row, change.to)
                 return stored
             case Tell():
@@ -182,18 +190,19 @@ class Jobs(Planning):
                 self._tables.need(row, RETIRED)
         if changed:
             self._revise(row, now)
-        return Stored(row.id, row.job.version, changed)
+        return Stored(row.id, asked_edition(row.newest, now).job.version, changed)
 
-    def _put(self, job: Job, now: datetime) -> Stored:
+    def _put(self, change: Put, by: str, now: datetime) -> Stored:
+        job = change.job
         row = self._tables.names.get(job.name)
         if row is not None and self._is_forgotten(row):
             self._forget(row)
             row = None
         if row is None:
-            return self._create_job(job, now)
-        if _is_stored(row, job):
-            return Stored(row.id, row.job.version, changed=False)
-        return self._edit(row, job, now)
+            return self._create_job(job, by, now)
+        if _is_stored(row, change, now):
+            return Stored(row.id, asked_edition(row.newest, now).job.version, changed=False)
+        return self._edit(row, change, job, by, now)
 
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Return the jobs with these ids that exist, by id."""
@@ -314,7 +323,7 @@ class Jobs(Planning):
             raise NotFound("job", row.name)
         if not row.job.enabled:
             raise JobDisabled(row.name)
-        request = as_stored(row.job, request, now)
+        request = as_stored(row.editions[-1], request, now)
         request, is_known = under_key(row.id, request, self._key_use(row, request))
         if not is_known:
             if has_key_of_its_own(request):
@@ -367,7 +376,9 @@ class Jobs(Planning):
 
     def _bring_back(self, row: JobRow, now: datetime) -> None:
         """Let the newest version, pauses, resumes and a reschedule that were written ahead apply from now on."""
-        row.editions = row.editions[-1:]
+        newest = row.editions[-1]
+        if newest.job.updated_at is not None and newest.job.updated_at > now:
+            row.editions = [each for each in row.editions if each.job.version >= (newest.follows or newest.job.version)]
         row.pauses = [pause.brought_back(now) for pause in row.pauses]
         if row.reschedule is not None:
             row.reschedule = replace(row.reschedule, made_at=min(row.reschedule.made_at, now))
@@ -393,8 +404,9 @@ class Jobs(Planning):
         self._wake(row, now)
 
     def _record(self, row: JobRow) -> JobRecord:
+        asked = asked_edition(row.newest, self._now())
         return JobRecord(
-            as_named(row.job, row.name),
+            as_named(asked.job, row.name),
             row.revision,
             row.watermark,
             row.wake_at,
@@ -410,63 +422,62 @@ class Jobs(Planning):
             row.needs,
             row.parked_reason,
             row.last_failure_at,
+            None if asked.follows is None else row.edition(asked.follows).job,
         )
 
-    def _create_job(self, job: Job, now: datetime) -> Stored:
+    def _create_job(self, job: Job, by: str, now: datetime) -> Stored:
         nth = 1
         while (id_ := ids.job_id(job.name, nth)) in self._tables.jobs:
             nth += 1
         made = replace(dated(under_id(job, id_), now, now), version=1)
-        row = JobRow(id_, job.name, [Edition(made)], first_watermark(made, now), now, made.needs)
+        row = JobRow(id_, job.name, [Edition(made, by=by)], first_watermark(made, now), now, made.needs)
         row.is_needed = bool(self._tables.dependents[id_])
-        row.versions[1] = made, rules_of(made)
+        row.add(row.editions[0])
         if job.settings.on_create.begin is FirstSight.IMMEDIATELY:
             self._tables.ask(row, Request("create", Cause.CREATE, now))
         self._tables.add_job(row)
-        keep_promises(row, now)
+        keep_promises(row, made, now)
         row.next_run = first_run(made, now)
         self._wake(row, now)
         return Stored(id_, 1, changed=True)
 
-    def _edit(self, row: JobRow, job: Job, now: datetime) -> Stored:
-        """Add a version that is in force after now. Unclaimed occurrences take it; started ones keep their own."""
-        self._refuse_edit(row, job)
-        version = row.job.version + 1
-        made = replace(dated(under_id(job, row.id), row.created_at, now), version=version)
-        if row.job.settings.recovery != made.settings.recovery:
-            row.narrowed_at = now
-        if made.settings.depends_on and row.job.settings.depends_on != made.settings.depends_on:
-            self._put_back_in_line(row, now)
+    def _edit(self, row: JobRow, change: Put | None, job: Job, by: str, now: datetime) -> Stored:
+        """Add the versions of an edit, each with its moment. One that is in force now is taken by what is unclaimed."""
+        editions = self._updated(row, change, job, now)
+        self._refuse_edit(row, job, editions)
+        current = in_force(row.editions, now)
+        for edition in numbered(editions, row.job.version, by):
+            made = dated(under_id(edition.job, row.id), row.created_at, now)
+            row.editions.append(replace(edition, job=made))
+            row.add(row.editions[-1])
+            if edition.in_force_after == now:
+                if current.settings.recovery != made.settings.recovery:
+                    row.narrowed_at = now
+                if made.settings.depends_on and current.settings.depends_on != made.settings.depends_on:
+                    self._put_back_in_line(row, now)
+                self._turn(row, made, now)
         row.is_needed = bool(self._tables.dependents[row.id])
-        if made.settings.horizon is None:
-            row.coming = NOTHING_COMING
-        row.editions.append(Edition(made, now))
-        row.versions[version] = made, rules_of(made)
         row.removed_at = row.retire_at = row.undefined_since = None
-        self._tables.need(row, made.needs)
-        for occurrence in [*row.busy, *row.waiting]:
-            if occurrence.status in (_S.PENDING, _S.QUEUED) and not occurrence.runs:
-                own = made.settings.overridden_by(occurrence.overrides) if occurrence.overrides.items else made.settings
-                timeout, needs = bounded(own.execution_timeout), needs_in(made.labels, own.queue)
-                self._tables.change(
-                    occurrence, version=version, priority=own.priority, needs=needs, execution_timeout=timeout
-                )
-            if occurrence.status is _S.PENDING and not made.enabled:
-                self._move(occurrence, _S.QUEUED, now)
-            # The job may have been enabled or disabled: the index of claimable occurrences follows.
-            self._tables.change(occurrence)
         self._revise(row, now)
-        keep_promises(row, now)
-        return Stored(row.id, version, changed=True)
+        if editions[0].in_force_after == now:
+            keep_promises(row, in_force(row.editions, now), now)
+        return Stored(row.id, asked_edition(row.newest, now).job.version, changed=True)
 
-    def _refuse_edit(self, row: JobRow, job: Job, before: int = 0) -> None:
-        """Raise TooManyEditions unless the job has room for one more version after `before` versions to come.
+    def _promise(self, row: JobRow, job: Job, now: datetime) -> None:
+        """Let the promises of a version that came into force hold."""
+        keep_promises(row, job, now)
+
+    def _updated(self, row: JobRow, change: Put | None, job: Job, now: datetime) -> tuple[Edition, ...]:
+        return updated_by(self._snapshot(row, now), change, under_id(job, row.id), now)
+
+    def _refuse_edit(self, row: JobRow, job: Job, editions: Sequence[Edition], before: int = 0) -> None:
+        """Raise TooManyEditions unless the job has room for these versions after `before` versions to come.
 
         If there is no room, it deletes the oldest versions that no decision needs.
         """
-        if not has_room(len(row.editions) + before, job):
-            del row.editions[: forgettable([edition.job for edition in row.editions])]
-        refuse_edit(row.name, len(row.editions) + before, job)
+        if not has_room(len(row.editions) + before, job, len(editions)):
+            del row.editions[: forgettable(row.editions, self._now())]
+        refuse_edit(row.name, len(row.editions) + before, job, len(editions))
 
     def _is_forgotten(self, row: JobRow) -> bool:
         """Whether the job was removed so long ago that its name is free for a new job."""
@@ -477,6 +488,11 @@ class Jobs(Planning):
         self._tables.rename(row, f"{row.name} (removed {row.removed_at})")
 
 
-def _is_stored(row: JobRow, job: Job) -> bool:
+def _is_stored(row: JobRow, change: Put, now: datetime) -> bool:
     """Whether the job is in service and its newest version says the same."""
-    return row.removed_at is None and same_definition(row.job, job)
+    return row.removed_at is None and is_asked(row.newest, change.job, now, is_lasting=is_lasting(change))
+
+
+def _renamed(row: JobRow, to: str, now: datetime) -> Job:
+    """Return the definition that was asked for last, under another name."""
+    return replace(asked_edition(row.newest, now).job, name=to)

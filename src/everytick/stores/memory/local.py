@@ -18,7 +18,8 @@ from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED
-from everytick.domain.steps import Row, Step, rules_of
+from everytick.domain.steps import Row, Step
+from everytick.domain.upcoming import in_force
 from everytick.errors import StoreGone, StoreUnavailable
 from everytick.stores.base import (
     Batch,
@@ -113,9 +114,11 @@ class LocalStore(MemoryStore):
             self._tables.add_job(row)
         elif row.name != newest.name:
             self._tables.rename(row, newest.name)
-        self._tables.need(row, newest.needs if snapshot.retire_at is None else RETIRED)
+        current = in_force(snapshot.editions, heard_at)
+        self._tables.need(row, current.needs if snapshot.retire_at is None else RETIRED)
         row.editions = list(snapshot.editions)
-        row.versions |= {edition.job.version: (edition.job, rules_of(edition.job)) for edition in snapshot.editions}
+        for edition in snapshot.editions:
+            row.add(edition)
         after = _decided_through(snapshot, heard_at)
         row.watermark = self._after[row.id] = self._recorded_through[row.id] = max(row.watermark, after)
         row.retire_at, row.pauses = snapshot.retire_at, list(snapshot.pauses)
@@ -328,7 +331,7 @@ def _decided_through(snapshot: JobSnapshot, heard_at: datetime) -> datetime:
     """Return up to where the home has planned the job, as far as its last answer tells."""
     if snapshot.wake_at is None or snapshot.wake_at > heard_at:
         return snapshot.watermark
-    last = snapshot.editions[-1].job.bound(None).last_at(heard_at)
+    last = in_force(snapshot.editions, heard_at).bound(None).last_at(heard_at)
     return snapshot.watermark if last is None else max(snapshot.watermark, last)
 
 

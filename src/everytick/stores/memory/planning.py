@@ -1,5 +1,6 @@
 """The verbs of the planner: due jobs, and the commit of plans."""
 
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ from everytick.domain.backfills import OpenBackfill
 from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.ids import occurrence_id
+from everytick.domain.job import Job
 from everytick.domain.needs import needs_in
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import (
@@ -18,7 +20,6 @@ from everytick.domain.snapshots import (
     Active,
     AdjustmentKind,
     Dependence,
-    Edition,
     InLine,
     JobSnapshot,
     Past,
@@ -47,7 +48,7 @@ from everytick.stores.memory.base import UNSTARTED, WELL, merged
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
 from everytick.stores.memory.running import Running
 from everytick.stores.open_requests import PAST_LIMIT, PastAsked, past_of, pasts_asked
-from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
+from everytick.stores.storing_rules import NOTHING_TO_KEEP, is_in_force, own_overrides
 
 if TYPE_CHECKING:
     from everytick.stores.memory.ordered import Ordered
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
 _S = OccurrenceStatus
 _NO_OVERRIDES = Overrides(Level.OCCURRENCE)
 _NO_REQUESTS: list[Request] = []
+UNBEGUN = frozenset({_S.PENDING, _S.QUEUED})
+"""What no node has claimed and what no task of has run."""
+
 _BUSY_SHOWN = 100
 """Most busy occurrences in a snapshot. Their number is exact; a plan needs no more of them than it can create."""
 
@@ -220,6 +224,9 @@ class Planning(Running):
             # The token says that this very plan was written before and its answer was lost.
             return Commit.COMMITTED if row.plan_token == token else Commit.STALE
         assert plan.watermark >= row.watermark, f"{row.name}: the watermark moved back"
+        if plan.turned is not None:
+            self._turn(row, plan.turned.job, now)
+            self._promise(row, plan.turned.job, now)
         if plan.cancels_before is not None:
             _ask_all_to_stop(row, plan.cancels_before, plan.cancels_because)
         if plan.filling is not None:
@@ -268,7 +275,8 @@ class Planning(Running):
         """Create the occurrence unless it exists. Its id follows from job and instant, so a repeat changes nothing."""
         if creation.id in self._tables.occurrences:
             return
-        own, overrides = row.job.settings, _NO_OVERRIDES
+        job = row.edition(creation.version).job
+        own, overrides = job.settings, _NO_OVERRIDES
         if creation.overrides is not None or creation.payload is not None:
             overrides = own_overrides(creation, own)
             own = own.overridden_by(overrides)
@@ -284,7 +292,7 @@ class Planning(Running):
             creation.version,
             creation.status,
             own.priority,
-            needs_in(row.job.labels, own.queue),
+            needs_in(job.labels, own.queue),
             creation.ready_at,
             now,
             now if creation.status in ENDED else None,
@@ -293,6 +301,27 @@ class Planning(Running):
         self._tables.add(made)
         if creation.keeps and creation.status not in ENDED:
             self._keep(made, creation, now)
+
+    @abstractmethod
+    def _promise(self, row: JobRow, job: Job, now: datetime) -> None:
+        """Let the promises of a version that came into force hold."""
+
+    def _turn(self, row: JobRow, job: Job, now: datetime) -> None:
+        """Let a version be in force. Unclaimed occurrences take it; started ones keep their own."""
+        self._tables.need(row, job.needs)
+        if job.settings.horizon is None:
+            row.coming = NOTHING_COMING
+        for occurrence in [*row.busy, *row.waiting]:
+            if occurrence.status in UNBEGUN and not occurrence.runs:
+                own = job.settings.overridden_by(occurrence.overrides) if occurrence.overrides.items else job.settings
+                timeout, needs = bounded(own.execution_timeout), needs_in(job.labels, own.queue)
+                self._tables.change(
+                    occurrence, version=job.version, priority=own.priority, needs=needs, execution_timeout=timeout
+                )
+            if occurrence.status is _S.PENDING and not job.enabled:
+                self._move(occurrence, _S.QUEUED, now)
+            # The job may have been enabled or disabled: the index of claimable occurrences follows.
+            self._tables.change(occurrence)
 
     def _keep(self, made: OccurrenceRow, creation: Creation, now: datetime) -> None:
         """Copy the results that a replay keeps from its original."""
@@ -350,13 +379,11 @@ def _settle_facts(row: JobRow, plan: Plan) -> None:
         row.reschedule = None
     if plan.narrowed:
         row.narrowed_at = None
+    if plan.turned is not None and plan.turned.narrowed_at is not None:
+        row.narrowed_at = plan.turned.narrowed_at
     if row.pauses:
         row.pauses = [pause for pause in row.pauses if pause.until is None or pause.until > plan.watermark]
     if len(row.editions) > 1:
         # A clock that was set back leaves them unsorted. The last edition in force replaces all before it.
-        begun = [place for place, edition in enumerate(row.editions) if _is_in_force(edition, plan.watermark)]
+        begun = [place for place, edition in enumerate(row.editions) if is_in_force(edition, plan.watermark)]
         row.editions = row.editions[max(begun, default=0) :]
-
-
-def _is_in_force(edition: Edition, at: datetime) -> bool:
-    return edition.in_force_after is None or edition.in_force_after <= at

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 
+from everytick.domain.job import Job
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import (
     BREACHES_KEPT,
@@ -145,9 +146,9 @@ def _soonest(record: PromiseRecord) -> tuple[bool, datetime, str, str]:
     return at is None, at or _NEVER, record.job, str(record.state.kind)
 
 
-def keep_promises(row: JobRow, now: datetime) -> None:
-    """Let the promises of the newest definition hold, and end those that the job makes no more."""
-    wanted = promises_of(row.job.settings)
+def keep_promises(row: JobRow, job: Job, now: datetime) -> None:
+    """Let the promises of this definition hold, and end those that the job makes no more."""
+    wanted = promises_of(job.settings)
     for key, each in row.breaches.items():
         if key[0] not in wanted and each.breach.ended_at is None:
             row.breaches[key] = replace(each, breach=replace(each.breach, ended_at=now, is_withdrawn=True))

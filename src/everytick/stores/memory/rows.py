@@ -18,7 +18,7 @@ from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import OwedBreach, PromiseState
 from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, Edition, Ended, PausedSpan, Request, Rescheduled
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
-from everytick.domain.steps import Rules, RunState, deadline
+from everytick.domain.steps import Rules, RunState, deadline, rules_of
 from everytick.stores.base import NOTHING_COMING, Coming
 from everytick.stores.memory.ordered import Ordered, Place
 
@@ -81,6 +81,8 @@ class BackfillRow:
 class JobRow:
     """One job: its definitions, the state of its planning, the facts that wait for a plan, and its occurrences.
 
+    `editions` are the versions that are in force or still to be decided by, `timeline` are all of them.
+
     `busy` and `waiting` are the occurrences that have not ended, in the order of the line; `history` are all.
     `planned_woken` is the `woken` that the last plan had read: if they differ, `wake_at` is when a verb woke the job.
     `keys` has, for each key that a caller named, how often it was used, and the newest call.
@@ -114,6 +116,7 @@ class JobRow:
     places: dict[tuple[Cause, str], Place] = field(default_factory=dict)
     keys: dict[tuple[Cause, str], tuple[int, int | None]] = field(default_factory=dict)
     versions: dict[int, tuple[Job, Rules]] = field(default_factory=dict)
+    timeline: dict[int, Edition] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     last_end: Ended | None = None
     last_success: Ended | None = None
@@ -136,13 +139,24 @@ class JobRow:
 
     @property
     def job(self) -> Job:
-        """The newest definition."""
+        """The newest definition. All that are in force or to come are enabled, or none is."""
         return self.editions[-1].job
+
+    @property
+    def newest(self) -> list[Edition]:
+        """The newest edition and, where it follows a window, that of the window and the first one after it."""
+        newest = self.editions[-1]
+        follows = newest.follows
+        return [newest] if follows is None else [self.edition(follows), self.edition(follows + 1), newest]
+
+    def add(self, edition: Edition) -> None:
+        """Keep a version, for ever."""
+        self.timeline[edition.job.version] = edition
+        self.versions[edition.job.version] = edition.job, rules_of(edition.job)
 
     def edition(self, version: int) -> Edition:
         """Return a version and the moment after which it is in force; None for the first version."""
-        job, _ = self.versions[version]
-        return Edition(job, None if version == 1 else job.updated_at)
+        return self.timeline[version]
 
     def requests_by(self, until: datetime) -> tuple[list[Request], datetime | None]:
         """Return the open requests that a plan for this moment sees, and one more, and when the next one comes.
@@ -169,7 +183,7 @@ class JobRow:
 
     def was_changed_after(self, moment: datetime) -> bool:
         """Whether its newest version, a pause, a resume or a reschedule was written at a later time than this."""
-        changes = [self.editions[-1].in_force_after, *(pause.told_at for pause in self.pauses)]
+        changes = [self.editions[-1].job.updated_at, *(pause.told_at for pause in self.pauses)]
         if self.reschedule is not None:
             changes.append(self.reschedule.made_at)
         return any(at is not None and at > moment for at in changes)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Request
+from everytick.domain.snapshots import Edition, Request
 from everytick.errors import Conflict, NotFound, shown
 from everytick.stores.base import Receipt
 from everytick.stores.open_requests import has_key_of_its_own
@@ -51,12 +50,13 @@ class Asking:
         async with self._door.transaction() as db:
             await self._wait_for_key(db, job_id, request.key)
             asked = await self._runner(db).run(partial(facts.ask, self._q, job_id, request))
-        self._compiled.remember_newest(asked.job_key, asked.job)
+        self._compiled.remember_newest(asked.job_key, asked.newest)
         return asked.receipt
 
-    async def _ask_known(self, db: Connection, seq: int, job: Job, request: Request) -> str | None:
+    async def _ask_known(self, db: Connection, seq: int, newest: Edition, request: Request) -> str | None:
         """Write it by one statement. None: nothing was written, as the job has changed or the key exists."""
-        asked = as_stored(job, request, request.requested_at)
+        job = newest.job
+        asked = as_stored(newest, request, request.requested_at)
         id_ = asked.occurrence_id(job.id)
         made = None if asked.cause is Cause.BACKFILL else occurrence_key(id_)
         call = asked.call if has_key_of_its_own(asked) else None
@@ -85,9 +85,10 @@ class Asking:
             if row["job_key"] is None or row["is_removed"]:
                 raise NotFound("job", job_id if row["name"] is None else row["name"])
             runner = self._runner(db)
-            job = taking_requests((await runner.run(partial(version_of, row["job_key"], row["version"]))).job)
+            newest = (await runner.run(partial(version_of, row["job_key"], row["version"]))).edition
+            taking_requests(newest.job)
             await db.execute(*self._sql.hold_key(job_id=job_id, key=request.key))
-            asked = as_stored(job, request, request.requested_at)
+            asked = as_stored(newest, request, request.requested_at)
             counts = partial(facts.under_its_key, self._q, row["job_key"], job_id, asked)
             asked, is_known = await runner.run(counts)
             if not is_known:

@@ -257,7 +257,10 @@ with woken as (
      where job_key = :job_key
 )
 update {schema}.job_state s
-   set watermark = :watermark, oldest_version = s.version,
+   set watermark = :watermark,
+       oldest_version = (select case when v.edited_at > :now then coalesce(v.follows, v.version)
+                                     else s.oldest_version end
+                           from {schema}.job_version v where v.job_key = s.job_key and v.version = s.version),
        reschedule_made_at = case when s.reschedule_made_at > :now then :now else s.reschedule_made_at end
  where s.job_key = :job_key;
 
@@ -313,6 +316,13 @@ update {schema}.job_state
        undefined_since = null, narrowed_at = coalesce(:narrowed_at, narrowed_at), needs = :needs,
        is_needed = exists (select from {schema}.dependency d where d.needed_id = job_state.id)
  where job_key = :job_key;
+
+-- turn_state --
+-- Lets a version that has waited be in force. Facts that wake the job get its needs.
+with relabeled as (
+    update {schema}.wake set needs = :needs where job_key = :job_key and needs <> :needs
+)
+update {schema}.job_state set needs = :needs, narrowed_at = coalesce(:narrowed_at, narrowed_at) where job_key = :job_key;
 
 -- edit_unclaimed --
 -- Gives occurrences that have not started the new version; what an occurrence sets itself stays.

@@ -47,6 +47,8 @@ def _stored(row: Connection) -> StoredVersion:
         _moment(row["created_at"]),
         _moment(row["updated_at"]),
         None if since is None else _moment(since),
+        row["edited_by"],
+        row["follows"],
     )
 
 

@@ -9,6 +9,7 @@ from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.texts import PLAN_REFUSED
+from everytick.domain.upcoming import in_force
 from everytick.errors import Contended, StoreBroken, StoreUnavailable
 from everytick.stores.base import (
     Batch,
@@ -28,7 +29,16 @@ from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.due import DueJobs, OwnBatch, Secrets
 from everytick.stores.postgres.queries import in_schema, migrations
 from everytick.stores.postgres.rows import Row
-from everytick.stores.postgres.settling import CREATED, SETTLED, Held, PlanWriter, created_row, keeping, settled_row
+from everytick.stores.postgres.settling import (
+    CREATED,
+    SETTLED,
+    Held,
+    PlanWriter,
+    created_row,
+    defining,
+    keeping,
+    settled_row,
+)
 from everytick.stores.queries import tables_of
 
 _NOBODY = -1
@@ -143,7 +153,7 @@ class PlanCommits:
         """Add the needs of new occurrences with another queue than their job, before any lock is taken."""
         moved = [plan for plan in plans if any(each.overrides is not None for each in plan.creations)]
         if moved:
-            jobs = {snapshot.job_id: snapshot.editions[-1].job for snapshot in batch.snapshots}
+            jobs = {snapshot.job_id: in_force(snapshot.editions, batch.now) for snapshot in batch.snapshots}
             queues = ((plan.job_id, each.overrides.get("queue")) for plan in moved for each in plan.creations
                       if each.overrides is not None)  # fmt: skip
             texts = {needs_in(jobs[id_].labels, queue) for id_, queue in queues if isinstance(queue, str)}
@@ -234,7 +244,7 @@ class PlanCommits:
             standing = job, plan.revision, plan.woken, plan.watermark, plan.wake_at, plan.rescheduled, plan.next_run
             settled.append(standing)
             for creation in plan.creations:
-                made = created_row(job, seen.editions[-1].job, creation, plan.awaits_ends)
+                made = created_row(job, defining(seen, creation), creation, plan.awaits_ends)
                 created.append((*made, (offer is not None and _is_wanted(offer, plan, made)) or None))
             answered += [(job, answer.key, CAUSE_CODE[answer.cause]) for answer in plan.answers]
             awaiting += [job] if plan.awaits_ends else []
@@ -286,6 +296,7 @@ def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:
             or plan.narrowed
             or plan.tells
             or plan.coming is not None
+            or plan.turned is not None
             or keeping(plan)
             or plan.filling
             for plan in plans

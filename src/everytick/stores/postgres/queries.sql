@@ -194,7 +194,7 @@ select «standing»
 -- definitions --
 -- Returns the versions asked for that exist, their times in microseconds: the connection may be somebody else's.
 select d.job_key, d.version, d.definition, (extract(epoch from d.in_force_after) * 1000000)::bigint as in_force_after,
-       (extract(epoch from d.edited_at) * 1000000)::bigint as updated_at, j.id,
+       (extract(epoch from d.edited_at) * 1000000)::bigint as updated_at, d.edited_by, d.follows, j.id,
        (extract(epoch from j.created_at) * 1000000)::bigint as created_at
   from unnest(:job_keys::int[], :versions::int[]) a(job_key, version)
  cross join lateral (select * from everytick.job_version d where d.job_key = a.job_key and d.version = a.version offset 0) d

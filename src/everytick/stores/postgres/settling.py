@@ -20,6 +20,7 @@ from everytick.stores.sql.rows import write_overrides
 from everytick.stores.sql.verbs import coming
 from everytick.stores.sql.verbs.backfills import write_filling
 from everytick.stores.sql.verbs.coming import JobComing
+from everytick.stores.sql.verbs.turning import statements_of, turning
 from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
 
 CREATED = (
@@ -140,6 +141,11 @@ class PlanWriter:
 
     async def write(self, db: Connection, held: Sequence[Held]) -> None:
         await self._fold_wakes(db, held)
+        for each in held:
+            if each.plan.turned is not None:
+                turn = turning(self._shared.cold, each.job, each.plan.turned, each.now)
+                for text, arguments in statements_of(turn):
+                    await db.executemany(text, arguments)
         moved = Moves.of(held)
         if moved:
             stops = list(chain.from_iterable(moved.stops.values()))
@@ -154,7 +160,7 @@ class PlanWriter:
                 steps = write_filling(self._shared.cold, each.job, each.plan.filling, each.now)
                 await carried_out(db, steps)
         if created := [
-            created_row(each.job, each.snapshot.editions[-1].job, creation, each.plan.awaits_ends)
+            created_row(each.job, defining(each.snapshot, creation), creation, each.plan.awaits_ends)
             for each in held
             for creation in each.plan.creations
         ]:
@@ -228,6 +234,14 @@ class PlanWriter:
 def keeping(plan: Plan) -> list[Creation]:
     """Return the replays that keep results of their original."""
     return [each for each in plan.creations if each.keeps and each.status not in ENDED] if plan.answers else []
+
+
+def defining(snapshot: JobSnapshot, creation: Creation) -> Job:
+    """Return the definition of a new occurrence. One that is still to come may be newer."""
+    editions = snapshot.editions
+    if len(editions) == 1:
+        return editions[0].job
+    return next((each.job for each in editions if each.job.version == creation.version), editions[-1].job)
 
 
 def created_row(job: int, newest: Job, creation: Creation, awaited: bool) -> tuple[object, ...]:

@@ -41,6 +41,8 @@ class StoredVersion:
     created_at: datetime
     edited_at: datetime
     in_force_after: datetime | None
+    edited_by: str
+    follows: int | None
 
 
 class UnreadableVersion(Exception):
@@ -54,7 +56,7 @@ class Definitions:
         self._most = most
         self._young: dict[Key, Compiled] = {}
         self._old: dict[Key, Compiled] = {}
-        self._newest: dict[str, tuple[int, Job]] = {}
+        self._newest: dict[str, tuple[int, Edition]] = {}
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -76,7 +78,8 @@ class Definitions:
         times = {"created_at": stored.created_at, "updated_at": stored.edited_at}
         try:
             job = read_definition(stored.definition, id=stored.job_id, version=version, **times)
-            compiled = Compiled(job, rules_of(job), Edition(job, stored.in_force_after))
+            edition = Edition(job, stored.in_force_after, stored.edited_by, stored.follows)
+            compiled = Compiled(job, rules_of(job), edition)
         except Exception as error:  # whatever is wrong with it, the other jobs go on
             raise UnreadableVersion(why_unreadable(version, f"{type(error).__name__}: {error}")) from error
         with self._lock:
@@ -95,15 +98,15 @@ class Definitions:
             self._old, self._young = self._young, {}
         self._young[key] = compiled
 
-    def newest(self, job_id: str) -> tuple[int, Job] | None:
+    def newest(self, job_id: str) -> tuple[int, Edition] | None:
         """Return the inner key and the newest version of a job when it was last asked for."""
         return self._newest.get(job_id)
 
-    def remember_newest(self, job_key: int, job: Job) -> None:
+    def remember_newest(self, job_key: int, edition: Edition) -> None:
         """Note the newest version of a job. The caller sends the version it used, so an older one does no harm."""
         while len(self._newest) >= _ASKED_FOR:
             del self._newest[next(iter(self._newest))]
-        self._newest[job.id] = job_key, job
+        self._newest[edition.job.id] = job_key, edition
 
 
 def why_unreadable(version: int, reason: str) -> str:

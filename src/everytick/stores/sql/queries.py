@@ -99,6 +99,8 @@ class ColdQueries(Statements):
     add_state: Statement
     edit_job: Statement
     edit_state: Statement
+    add_coming: Statement
+    turn_state: Statement
     unpark: Statement
     edit_unclaimed: Statement
     remove_job: Statement

@@ -32,7 +32,9 @@ select s.job_key
 
 -- named_jobs --
 -- Returns the jobs of these names with the newest definition of each.
-select j.name, j.job_key, j.id as job_id, s.removed_at, v.definition, v.version, s.oldest_version
+select j.name, j.job_key, j.id as job_id, s.removed_at, v.definition, v.version, s.oldest_version, v.follows,
+       (select w.in_force_after from {schema}.job_version w
+         where w.job_key = s.job_key and w.version = v.follows + 1) as window_through
   from {schema}.job j
   join {schema}.job_state s on s.job_key = j.job_key
   join {schema}.job_version v on v.job_key = s.job_key and v.version = s.version
@@ -273,7 +275,7 @@ select s.job_key, s.id as job_id
   from {schema}.job_state s
  where s.watermark <= :step_at
    and (exists (select 1 from {schema}.job_version v
-                 where v.job_key = s.job_key and v.version = s.version and v.in_force_after > :step_at)
+                 where v.job_key = s.job_key and v.version = s.version and v.edited_at > :step_at)
         or s.reschedule_made_at > :step_at
         or exists (select 1 from {schema}.pause p
                     where p.job_key = s.job_key
@@ -282,9 +284,12 @@ select s.job_key, s.id as job_id
    {lock s};
 
 -- bring_told_back --
--- Lets the newest version of a job be in force now, and a reschedule hold from now on.
+-- Lets the newest version of a job be in force now, if it was written ahead, and a reschedule hold from now on.
 update {schema}.job_state
-   set oldest_version = version,
+   set oldest_version = (select case when v.edited_at > :now then coalesce(v.follows, v.version)
+                                     else job_state.oldest_version end
+                           from {schema}.job_version v
+                          where v.job_key = job_state.job_key and v.version = job_state.version),
        reschedule_made_at = case when reschedule_made_at > :now then :now else reschedule_made_at end
  where job_key = :job_key;
 
@@ -335,9 +340,15 @@ returning job_key;
 -- add_version --
 -- Keeps a version for ever.
 insert into {schema}.job_version (job_key, version, in_force_after, kind, schedule, enabled, reports, definition,
-                                  effective, edited_by, edited_at)
+                                  effective, edited_by, edited_at, follows)
 values (:job_key, :version, :in_force_after, :kind, :schedule, :enabled, :reports, :definition, :effective,
-        :edited_by, :edited_at);
+        :edited_by, :edited_at, :follows);
+
+-- add_coming --
+-- Makes a version the newest one that is not in force yet, and older snapshots stale.
+update {schema}.job_state
+   set version = :version, oldest_version = :oldest_version, revision = revision + 1, undefined_since = null
+ where job_key = :job_key;
 
 -- unpark --
 -- Shows a job no longer as one that some node cannot read.

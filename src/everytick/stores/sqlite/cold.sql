@@ -149,9 +149,13 @@ update occurrence indexed by occurrence_active set is_early = ready_at > :now
  where job_key = :job_key and ended_at is null and is_early is null;
 
 -- rewind --
--- Lets a job that lies ahead be decided through this moment, by its newest definition from then on.
+-- Lets a job that lies ahead be decided through this moment, by its newest definition from then on if that lies ahead.
 update job_state
-   set watermark = :watermark, oldest_version = version, reschedule_made_at = min(reschedule_made_at, :now),
+   set watermark = :watermark,
+       oldest_version = (select case when v.edited_at > :now then coalesce(v.follows, v.version)
+                                     else job_state.oldest_version end
+                           from job_version v where v.job_key = job_state.job_key and v.version = job_state.version),
+       reschedule_made_at = min(reschedule_made_at, :now),
        last_end_at = min(last_end_at, :now), last_failure_at = min(last_failure_at, :now)
  where job_key = :job_key;
 
@@ -197,6 +201,10 @@ update job_state
        undefined_since = null, narrowed_at = coalesce(:narrowed_at, narrowed_at), needs = :needs,
        is_needed = exists (select 1 from dependency d where d.needed_id = job_state.id)
  where job_key = :job_key;
+
+-- turn_state --
+-- Lets a version that has waited be in force.
+update job_state set needs = :needs, narrowed_at = coalesce(:narrowed_at, narrowed_at) where job_key = :job_key;
 
 -- edit_unclaimed --
 -- Gives occurrences that have not started the new version; what an occurrence sets itself stays.

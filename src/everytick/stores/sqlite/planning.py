@@ -34,6 +34,7 @@ from everytick.stores.sql.verbs import coming
 from everytick.stores.sql.verbs.backfills import open_backfills, write_filling
 from everytick.stores.sql.verbs.coming import JobComing
 from everytick.stores.sql.verbs.depending import Asked, dependence
+from everytick.stores.sql.verbs.turning import statements_of, turning
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.lines import NOBODY, lines
@@ -376,6 +377,9 @@ class _Writing:
             return Commit.COMMITTED if token == self._token else Commit.STALE
         through, now = micros(plan.watermark), self._transaction.now
         assert through >= watermark, f"{plan.job_id}: the watermark moved back"
+        if plan.turned is not None:
+            for text, arguments in statements_of(turning(COLD, job, plan.turned, rows.moment(now))):
+                self._transaction.executemany(text, arguments)
         if plan.cancels_before is not None:
             before = {"before_at": plan.cancels_before, "reason": plan.cancels_because}
             self._transaction.run(Q.ask_all_to_cancel(job_key=job, **before))
@@ -383,7 +387,7 @@ class _Writing:
             written = write_filling(COLD, job, plan.filling, rows.moment(now))
             carried_out(self._transaction.connection, written)
         if plan.creations:
-            compiled = self._definitions.get(self._transaction.connection, job, version)
+            compiled = self._definitions.get(self._transaction.connection, job, plan.creations[0].version)
             assert compiled is not None, f"{plan.job_id}: planned by a definition that cannot be read"
             self._creations += [creation_columns(job, compiled.job, each, now) for each in plan.creations]
             # An occurrence with its own queue has its own needs.

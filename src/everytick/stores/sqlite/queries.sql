@@ -109,7 +109,7 @@ select r.job_key, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason
 
 -- definition --
 -- One version's text and times; a version never changes.
-select v.definition, j.id, j.created_at, v.edited_at, v.in_force_after
+select v.definition, j.id, j.created_at, v.edited_at, v.in_force_after, v.edited_by, v.follows
   from job_version v join job j on j.job_key = v.job_key where v.job_key = ? and v.version = ?;
 
 -- past_versions --

@@ -74,6 +74,7 @@ create table everytick.job (
 );
 
 -- One row per version, never changed: together with its own overrides it is the config an occurrence ran with.
+-- in_force_after is its moment, follows the version whose window ends before it.
 create table everytick.job_version (
     job_key        integer not null references everytick.job (job_key),
     version        integer not null,
@@ -86,6 +87,7 @@ create table everytick.job_version (
     effective      json not null,
     edited_by      text not null,
     edited_at      timestamptz not null,
+    follows        integer,
     primary key (job_key, version)
 );
 

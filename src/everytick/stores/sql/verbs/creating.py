@@ -9,7 +9,7 @@ from everytick.domain import ids
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
-from everytick.domain.snapshots import Request
+from everytick.domain.snapshots import Edition, Request
 from everytick.stores.definitions import effective_config, write_definition
 from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Again, Ask, Forget, KeyTaken, Rows, Verb, many
@@ -31,7 +31,7 @@ def create_all(q: ColdQueries, jobs: Sequence[Job], now: datetime, by: str) -> V
     keys = {row["job_id"]: row["job_key"] for row in found}
     for key in keys.values():
         yield Forget(key, 1)
-    yield many(q.add_version, [version_arguments(keys[job.id], job, 1, None, now, by) for job in made])
+    yield many(q.add_version, [version_arguments(keys[job.id], Edition(job, by=by), 1, now) for job in made])
     yield many(q.add_state, [_state_arguments(keys[job.id], job, now) for job in made])
     yield many(q.edit_job, [_retention_arguments(keys[job.id], job) for job in made])
     asked = [job for job in made if job.settings.on_create.begin is FirstSight.IMMEDIATELY]
@@ -59,22 +59,22 @@ def _under_free_ids(q: ColdQueries, jobs: Sequence[Job]) -> Verb[list[Job]]:
     return free
 
 
-def version_arguments(
-    job_key: int, job: Job, version: int, in_force_after: datetime | None, now: datetime, by: str
-) -> dict[str, Any]:
+def version_arguments(job_key: int, edition: Edition, version: int, now: datetime) -> dict[str, Any]:
     """Return the row of this version, which is never changed."""
+    job = edition.job
     return {
         "job_key": job_key,
         "version": version,
-        "in_force_after": in_force_after,
+        "in_force_after": edition.in_force_after,
         "kind": job.kind,
         "schedule": str(job.schedule),
         "enabled": job.enabled,
         "reports": job.owes_reports,
         "definition": write_definition(job),
         "effective": effective_config(job),
-        "edited_by": by,
+        "edited_by": edition.by,
         "edited_at": now,
+        "follows": edition.follows,
     }
 
 

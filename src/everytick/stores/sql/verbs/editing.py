@@ -12,11 +12,14 @@ from itertools import takewhile
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
 from everytick.domain.job import Job
 from everytick.domain.needs import RETIRED
-from everytick.domain.steps import bounded
+from everytick.domain.policies import UpdateKind
+from everytick.domain.snapshots import Edition, JobSnapshot
+from everytick.domain.upcoming import editions_to_come, in_force
+from everytick.domain.updates import asked_edition, is_asked, numbered
 from everytick.errors import DuplicateDefinition, NotFound
 from everytick.stores.base import REMEMBERED, Stored
 from everytick.stores.definitions import write_definition
-from everytick.stores.sql.commands import Ask, Forget, Found, KeyTaken, Rows, Verb, Versions
+from everytick.stores.sql.commands import Ask, Forget, Found, KeyTaken, Rows, Verb, Versions, look, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.creating import create_all, version_arguments
@@ -24,7 +27,16 @@ from everytick.stores.sql.verbs.depending import depend, names_needed
 from everytick.stores.sql.verbs.facts import write_fact
 from everytick.stores.sql.verbs.holding import foretell, held_job, revise, version_of, wake
 from everytick.stores.sql.verbs.promises import edit_promises
-from everytick.stores.storing_rules import forgettable, has_room, name_taken, refuse_edit, under_id
+from everytick.stores.sql.verbs.turning import taking
+from everytick.stores.storing_rules import (
+    forgettable,
+    has_room,
+    is_lasting,
+    name_taken,
+    refuse_edit,
+    under_id,
+    updated_by,
+)
 
 
 def apply(q: ColdQueries, changes: Sequence[Edit], by: str) -> Verb[list[Stored]]:
@@ -57,9 +69,27 @@ def _hold_names(q: ColdQueries, changes: Sequence[Edit]) -> Verb[dict[str, Row]]
     yield q.lock_names(names=names)
     found: Rows = yield q.named_jobs(names=names)
     known = {row["name"]: row for row in found}
-    there = {name: row["version"] for name, row in known.items() if row["removed_at"] is None}
+    now: datetime = yield Ask.NOW
+    there = {name: _asked_version(row, now) for name, row in known.items() if row["removed_at"] is None}
     refuse_unexpected(changes, there | {name: there.get(to, 0) for name, to in renamed.items()})
     return known
+
+
+def _asked_version(row: Row, now: datetime) -> int:
+    """Return the version that was asked for last: the newest, or that of a window which is still open."""
+    version: int = row["version"]
+    follows: int | None = row["follows"]
+    return version if follows is None or row["window_through"] <= now else follows
+
+
+def _is_stored(row: Row, change: Put, now: datetime) -> Verb[bool]:
+    """Whether the definition that was asked for last says the same."""
+    follows: int | None = row["follows"]
+    if follows is None:
+        return bool(row["definition"] == write_definition(change.job))
+    found: Found = yield Versions(tuple((row["job_key"], each) for each in {follows, follows + 1, row["version"]}))
+    editions = [each.edition for each in found.read.values()]
+    return len(editions) > 1 and is_asked(editions, change.job, now, is_lasting=is_lasting(change))
 
 
 def _rename(q: ColdQueries, name: str, to: str) -> Verb[None]:
@@ -91,8 +121,8 @@ def _rename_held(
             row = known[change.to]
             if row["removed_at"] is not None:
                 raise NotFound("job", change.name)
-            job = (yield from version_of(row["job_key"], row["version"])).job
-            stored[place] = yield from _edit(q, row, replace(job, name=change.to), now, by)
+            job = (yield from version_of(row["job_key"], _asked_version(row, now))).job
+            stored[place] = yield from _edit(q, row, None, replace(job, name=change.to), now, by)
     if stored:
         renamed = [change.to for change in changes if isinstance(change, Rename)]
         found: Rows = yield q.named_jobs(names=renamed)
@@ -103,15 +133,15 @@ def _rename_held(
 def _put_held(
     q: ColdQueries, changes: Sequence[Edit], known: Mapping[str, Row], now: datetime, by: str
 ) -> Verb[dict[int, Stored]]:
-    puts = [(place, change.job) for place, change in enumerate(changes) if isinstance(change, Put)]
+    puts = [(place, change) for place, change in enumerate(changes) if isinstance(change, Put)]
     stored: dict[int, Stored] = {}
-    for place, job in puts:
-        row = known.get(job.name)
+    for place, change in puts:
+        row = known.get(change.name)
         if row is not None:
-            is_same = row["removed_at"] is None and row["definition"] == write_definition(job)
-            same = Stored(row["job_id"], row["version"], changed=False)
-            stored[place] = same if is_same else (yield from _edit(q, row, job, now, by))
-    new = [(place, job) for place, job in puts if job.name not in known]
+            is_same = row["removed_at"] is None and (yield from _is_stored(row, change, now))
+            same = Stored(row["job_id"], _asked_version(row, now), changed=False)
+            stored[place] = same if is_same else (yield from _edit(q, row, change, change.job, now, by))
+    new = [(place, change.job) for place, change in puts if change.name not in known]
     ids = yield from create_all(q, [job for _, job in new], now, by)
     return stored | {place: Stored(ids[job.name], 1, changed=True) for place, job in new}
 
@@ -130,7 +160,7 @@ def _tell_or_remove(
         id_, version = made.job_id, made.version
         row = yield from held_job(q, id_)
     elif row is not None and row["removed_at"] is None:
-        id_, version = row["job_id"], row["version"]
+        id_, version = row["job_id"], _asked_version(row, now)
     else:
         raise NotFound("job", change.name)
     match change:
@@ -151,51 +181,56 @@ def remove(q: ColdQueries, job_key: int, retire_after: timedelta, now: datetime,
     yield from wake(q, job_key, now)
 
 
-def _edit(q: ColdQueries, row: Row, job: Job, now: datetime, by: str) -> Verb[Stored]:
-    """Write a new version, in force after now. Occurrences without a start take it, others keep their own."""
+def _edit(q: ColdQueries, row: Row, change: Put | None, job: Job, now: datetime, by: str) -> Verb[Stored]:
+    """Write the versions of an edit. Occurrences without a start take one that is in force now; others keep theirs."""
     job_key, newest, oldest = row["job_key"], row["version"], row["oldest_version"]
     waiting = tuple((job_key, version) for version in range(oldest, newest + 1))
     found: Found = yield Versions(waiting)
-    readable = [found.read[key].job for key in takewhile(found.read.__contains__, waiting)]
-    if not has_room(len(waiting), job):
-        oldest += forgettable(readable)
-    refuse_edit(row["name"], newest - oldest + 1, job)
-    version, made = newest + 1, under_id(job, row["job_id"])
+    readable = [found.read[key].edition for key in takewhile(found.read.__contains__, waiting)]
+    is_readable = len(readable) == len(waiting)
+    job = under_id(job, row["job_id"])
+    editions: tuple[Edition, ...] = (Edition(job, now),)
+    if is_readable and _may_wait(readable, change, job, now):
+        seen: Mapping[str, JobSnapshot] = yield look([row["job_id"]])
+        editions = updated_by(seen[row["job_id"]], change, job, now)
+    if not has_room(len(waiting), job, len(editions)):
+        oldest += forgettable(readable, now)
+    refuse_edit(row["name"], newest - oldest + 1, job, len(editions))
     yield q.unpark(job_key=job_key)
-    if len(readable) < len(waiting):
+    if not is_readable:
         # No plan can use an unreadable version: the new one applies to all unplanned instants.
-        oldest = version
-    yield Forget(job_key, version)
-    yield q.add_version(**version_arguments(job_key, made, version, now, now, by))
-    before = readable[-1] if len(readable) == len(waiting) else None
-    yield from _edit_rows(q, job_key, made, before, version, oldest, now)
+        oldest = newest + 1
+    made = numbered(editions, newest, by)
+    for edition in made:
+        yield Forget(job_key, edition.job.version)
+    yield many(q.add_version, [version_arguments(job_key, each, each.job.version, now) for each in made])
+    before = in_force(readable, now) if is_readable else None
+    yield from _edit_rows(q, job_key, made, before, oldest, now)
     yield from wake(q, job_key, now)
-    return Stored(row["job_id"], version, changed=True)
+    return Stored(row["job_id"], asked_edition(made, now).job.version, changed=True)
+
+
+def _may_wait(readable: Sequence[Edition], change: Put | None, job: Job, now: datetime) -> bool:
+    """Whether a version of this edit may come into force later than now."""
+    policy = job.settings.update_policy if change is None or change.policy is None else change.policy
+    return policy.kind is not UpdateKind.IMMEDIATE or bool(editions_to_come(readable, now))
 
 
 def _edit_rows(
-    q: ColdQueries, job_key: int, job: Job, before: Job | None, version: int, oldest: int, now: datetime
+    q: ColdQueries, job_key: int, made: Sequence[Edition], before: Job | None, oldest: int, now: datetime
 ) -> Verb[None]:
-    """Update the job's row and its unclaimed occurrences to the new version."""
-    settings = job.settings
-    keep = settings.retention
-    narrowed_at = now if before is not None and before.settings.recovery != settings.recovery else None
-    yield q.edit_job(job_key=job_key, keep_success=keep.success, keep_failure=keep.failure, keep_last=keep.keep_last)
-    yield q.edit_state(
-        job_key=job_key, version=version, oldest_version=oldest, needs=job.needs, narrowed_at=narrowed_at
-    )
-    yield q.edit_unclaimed(
-        job_key=job_key,
-        version=version,
-        priority=settings.priority,
-        queue=settings.queue,
-        labels=job.labels,
-        execution_timeout=bounded(settings.execution_timeout),
-    )
-    if settings.horizon is None and (before is None or before.settings.horizon is not None):
+    """Update the job's row and, to a version that is in force now, its unclaimed occurrences."""
+    job, newest = made[0].job, made[-1].job.version
+    if made[0].in_force_after != now:
+        yield q.add_coming(job_key=job_key, version=newest, oldest_version=oldest)
+        return
+    narrowed_at = now if before is not None and before.settings.recovery != job.settings.recovery else None
+    yield q.edit_state(job_key=job_key, version=newest, oldest_version=oldest, needs=job.needs, narrowed_at=narrowed_at)
+    yield from taking(q, job_key, job, job.version)
+    if job.settings.horizon is None and (before is None or before.settings.horizon is not None):
         yield q.purge_coming(job_key=job_key)
-    yield q.add_needs_of_active(job_key=job_key)
-    if settings.depends_on and (before is None or before.settings.depends_on != settings.depends_on):
+    depends_on = job.settings.depends_on
+    if depends_on and (before is None or before.settings.depends_on != depends_on):
         yield q.put_back_in_line(job_key=job_key, now=now)
     yield from edit_promises(q, job_key, before, job, now)
     if not job.enabled:

@@ -8,9 +8,8 @@ from datetime import datetime
 
 from everytick.domain import facts
 from everytick.domain.facts import ASKS, Adjusts, Fact, adjusted, request_of
-from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import ASKED_NOW, Request
+from everytick.domain.snapshots import ASKED_NOW, Edition, Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.values import value
 from everytick.errors import NotFound
@@ -121,11 +120,11 @@ def _rewind(q: ColdQueries, job_key: int, now: datetime) -> Verb[bool]:
 
 @value
 class AskedUnder:
-    """The result of a request, and the definition that it refers to."""
+    """The result of a request, and the newest definition of its job."""
 
     receipt: Receipt
     job_key: int
-    job: Job
+    newest: Edition
 
 
 def ask(q: ColdQueries, job_id: str, request: Request) -> Verb[AskedUnder]:
@@ -136,13 +135,14 @@ def ask(q: ColdQueries, job_id: str, request: Request) -> Verb[AskedUnder]:
     [newest] = yield q.newest_version(job_key=job_key)
     if held["removed_at"] is not None:
         raise NotFound("job", newest["name"])
-    job = taking_requests((yield from version_of(job_key, newest["version"])).job)
-    asked, is_known = yield from under_its_key(q, job_key, job_id, as_stored(job, request, now))
+    edition = (yield from version_of(job_key, newest["version"])).edition
+    taking_requests(edition.job)
+    asked, is_known = yield from under_its_key(q, job_key, job_id, as_stored(edition, request, now))
     if not is_known:
         yield from use_key(q, job_key, job_id, asked)
         yield q.keep_request(**rows.request_arguments(job_key, job_id, asked))
         yield from wake(q, job_key, now)
-    return AskedUnder(Receipt(asked.occurrence_id(job_id), not is_known), job_key, job)
+    return AskedUnder(Receipt(asked.occurrence_id(job_id), not is_known), job_key, edition)
 
 
 def under_its_key(q: ColdQueries, job_key: int, job_id: str, asked: Request) -> Verb[tuple[Request, bool]]:

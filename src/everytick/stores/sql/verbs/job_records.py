@@ -6,6 +6,7 @@ from typing import Any
 
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Edition, JobSnapshot, Request
+from everytick.domain.updates import asked_edition
 from everytick.errors import NotFound
 from everytick.stores.base import JobRecord
 from everytick.stores.sql import commands, rows
@@ -30,11 +31,35 @@ def in_service(q: ColdQueries, *, removed: bool) -> Verb[list[JobRecord]]:
 
 def _records(found: Rows) -> Verb[list[JobRecord]]:
     versions: Found = yield Versions(tuple((row["job_key"], row["version"]) for row in found))
-    keyed = ((versions.read.get((row["job_key"], row["version"])), row) for row in found)
-    return [_record(row, as_named(compiled.job, row["name"])) for compiled, row in keyed if compiled is not None]
+    keyed = [(versions.read.get((row["job_key"], row["version"])), row) for row in found]
+    windows = yield from _windows([compiled.edition for compiled, _ in keyed if compiled is not None], found)
+    now: datetime = yield Ask.NOW
+    records = []
+    for compiled, row in keyed:
+        if compiled is not None:
+            around = windows.get(compiled.job.id, ())
+            asked = asked_edition((compiled.edition, *around), now) if around else compiled.edition
+            lapsed = around[0].job if around and asked.follows is not None else None
+            records.append(_record(row, as_named(asked.job, row["name"]), lapsed))
+    return records
 
 
-def _record(row: Row, job: Job) -> JobRecord:
+def _windows(newest: Sequence[Edition], found: Rows) -> Verb[dict[str, tuple[Edition, ...]]]:
+    """Return, by the id of each job whose newest version follows a window, that of the window and the next one."""
+    after = {each.job.id: each.follows for each in newest if each.follows is not None}
+    if not after:
+        return {}
+    keys = {row["job_id"]: row["job_key"] for row in found}
+    wanted = {id_: ((keys[id_], follows), (keys[id_], follows + 1)) for id_, follows in after.items()}
+    read: Found = yield Versions(tuple(key for pair in wanted.values() for key in pair))
+    return {
+        id_: tuple(read.read[key].edition for key in pair)
+        for id_, pair in wanted.items()
+        if all(key in read.read for key in pair)
+    }
+
+
+def _record(row: Row, job: Job, lapsed: Job | None) -> JobRecord:
     return JobRecord(
         job=job,
         revision=row["revision"],
@@ -52,6 +77,7 @@ def _record(row: Row, job: Job) -> JobRecord:
         needs=row["needs"],
         parked_reason=row["parked_reason"],
         last_failure_at=row["last_failure_at"],
+        lapsed=lapsed,
     )
 
 

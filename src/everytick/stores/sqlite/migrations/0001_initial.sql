@@ -33,7 +33,8 @@ create table job (
   created_at integer not null
 ) strict;
 
--- One row per version, never changed: an occurrence names the one it runs under.
+-- One row per version, never changed: an occurrence names the one it runs under. in_force_after is its moment, follows
+-- the version whose window ends before it.
 create table job_version (
   job_key integer not null references job,
   version integer not null,
@@ -46,6 +47,7 @@ create table job_version (
   in_force_after integer,
   edited_at integer not null,
   edited_by text not null,
+  follows integer,
   primary key (job_key, version)
 ) strict, without rowid;
 

@@ -1,0 +1,316 @@
+"""Versions of jobs: change one, list them, compare two of them, go back to one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from everytick.cli.completing import job_argument
+from everytick.cli.options import agreed, confirm, reading, sure
+from everytick.cli.output import say, show_json, show_table, write
+from everytick.cli.session import ask, look, who
+from everytick.cli.state import Verb
+from everytick.cli.times import Times
+from everytick.errors import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
+
+    from everytick.app import Everytick
+    from everytick.app.previews import Preview, Revision
+    from everytick.app.versions import JobVersion, PartChange
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+RUNS = ("added", "removed", "kept")
+
+
+def update_policy_option(function: F) -> F:
+    """Add the option that says when new versions come into force."""
+    said = (
+        "When new versions come into force: immediate, graceful, 'graceful 3', 'windowed 30d'; else as each job says."
+    )
+    return click.option("--policy", metavar="POLICY", help=said)(function)
+
+
+def plan_option(function: F) -> F:
+    """Add the option that names what was shown before."""
+    said = "Store exactly what was shown under this hash, or nothing because something has moved."
+    return click.option("--plan", metavar="HASH", help=said)(function)
+
+
+def _detaching(function: F) -> F:
+    said = "Also if code or a file defines it: it is then the API's own."
+    return click.option("--detach", is_flag=True, help=said)(function)
+
+
+# ---------------------------------------------------------------------------------------------------------- one change
+
+
+@click.command(
+    "update",
+    cls=Verb,
+    help="Change the schedule or single policies of a job; a new version of it.\n\n"
+    "Writes the version. Examples: everytick update nightly --schedule '0 6 * * *' --policy graceful; "
+    "everytick update nightly --set priority=5 --dry-run",
+)
+@job_argument("job")
+@click.option("--schedule", metavar="TEXT", help="The new schedule, like '0 6 * * *' or 'every 10m'.")
+@click.option("--set", "given", metavar="POLICY=VALUE", multiple=True, help="A policy; the value is JSON or text.")
+@click.option("--unset", metavar="POLICY", multiple=True, help="Take a policy back.")
+@update_policy_option
+@click.option("--expected-version", type=int, metavar="N", help="Refuse it if the job is at another version.")
+@click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@plan_option
+@_detaching
+@sure
+@reading
+def update_verb(
+    job: str,
+    schedule: str | None,
+    given: tuple[str, ...],
+    unset: tuple[str, ...],
+    policy: str | None,
+    expected_version: int | None,
+    dry_run: bool,
+    plan: str | None,
+    detach: bool,
+    yes: bool,
+    as_json: bool,
+    utc: bool,
+) -> None:
+    """Change the schedule or single policies of a job."""
+    policies = _policies(given, unset)
+    if schedule is None and not policies:
+        raise click.UsageError("nothing is to be changed: give --schedule, --set or --unset")
+    options: dict[str, Any] = {"policy": policy, "detach": detach, **policies}
+    if dry_run:
+        preview = look(lambda app: app.preview_update(job, schedule, **options))
+        show_preview(preview, as_json, Times(utc))
+        say("nothing was changed: this was a dry run; to store exactly this, repeat it with --plan " + preview.hash)
+        return
+    options |= {"expected_version": expected_version, "plan": plan, "by": who()}
+    edit = agreed(lambda confirmed: ask(lambda app: app.update(job, schedule, confirmed=confirmed, **options)), yes)
+    say(f"'{shown(job)}' is at version {edit}")
+    write(str(edit))
+
+
+def _policies(given: tuple[str, ...], unset: tuple[str, ...]) -> dict[str, Any]:
+    """Return the policies that were set and taken back."""
+    from json import loads
+
+    from everytick.domain.config import UNSET
+
+    found: dict[str, Any] = dict.fromkeys(unset, UNSET)
+    for pair in given:
+        key, sign, text = pair.partition("=")
+        if not sign or not key:
+            raise click.UsageError(f"--set {shown(pair)} is no pair: write it like --set priority=5")
+        try:
+            found[key] = loads(text)
+        except ValueError:
+            found[key] = text
+    return found
+
+
+def show_preview(preview: Preview, as_json: bool, times: Times) -> None:
+    """Write what an edit would change, and which runs to come."""
+    if as_json:
+        show_json(
+            [
+                {
+                    "job": each.name,
+                    "parts": each.parts,
+                    "plan": preview.hash,
+                    **runs_data(preview.runs.get(each.name)),
+                }
+                for each in preview.changes
+            ]
+        )
+        return
+    rows = [(each.name, ", ".join(each.parts), words(preview.runs.get(each.name), times)) for each in preview.changes]
+    show_table(("job", "what", "runs to come"), rows, times)
+    for each in preview.changes:
+        if (found := preview.runs.get(each.name)) is not None:
+            _show_runs(found, times)
+
+
+# -------------------------------------------------------------------------------------------------------- many versions
+
+
+@click.command(
+    "versions",
+    cls=Verb,
+    help="List the versions of a job: who wrote each, when, and what it changed.\n\n"
+    "The newest first, with those that are still to come. Example: everytick versions nightly",
+)
+@job_argument("job")
+@click.option("--limit", "n", default=20, type=click.IntRange(1), help="How many; by default 20.")
+@reading
+def versions_verb(job: str, n: int, as_json: bool, utc: bool) -> None:
+    """List the versions of a job."""
+    times, found = Times(utc), look(lambda app: app.versions(job, n))
+    if as_json:
+        show_json([_data(version) for version in found])
+        return
+    rows = [
+        (
+            f"v{version.version}",
+            version.edited_at,
+            version.by,
+            _standing(version, times),
+            "; ".join(map(str, version.changes)),
+        )
+        for version in found
+    ]
+    show_table(("version", times.heading("written"), "by", "in force", "changed"), rows, times)
+
+
+def _standing(version: JobVersion, times: Times) -> str:
+    """Say from when on a version is in force, and why."""
+    after = "" if version.follows is None else f", after the window of v{version.follows}"
+    if version.is_in_force:
+        return f"now{after}"
+    if version.is_coming and version.in_force_after is not None:
+        return f"after {times.shown(version.in_force_after)}{after}"
+    return ""
+
+
+def _data(version: JobVersion) -> dict[str, Any]:
+    return {
+        "version": version.version,
+        "edited_at": version.edited_at,
+        "by": version.by,
+        "in_force_after": version.in_force_after,
+        "is_in_force": version.is_in_force,
+        "is_coming": version.is_coming,
+        "follows": version.follows,
+        "schedule": str(version.job.schedule),
+        "changes": _changes_data(version.changes),
+    }
+
+
+def _changes_data(changes: Sequence[PartChange]) -> list[dict[str, str]]:
+    return [{"part": each.part, "old": each.old, "new": each.new} for each in changes]
+
+
+def show_two(job: str, old: int, new: int, as_json: bool, utc: bool) -> None:
+    """Write what differs between two versions of a job."""
+    times, found = Times(utc), look(lambda app: app.compare(job, old, new))
+    if as_json:
+        data = {"job": found.name, "old": found.old, "new": found.new, "changes": _changes_data(found.changes)}
+        show_json(data | runs_data(found.runs))
+        return
+    rows = [(each.part, each.old, each.new) for each in found.changes]
+    show_table(("what", f"v{old}", f"v{new}"), rows, times)
+    _show_runs(found.runs, times)
+    if not found.changes:
+        say(f"v{old} and v{new} say the same")
+
+
+@click.command(
+    "rollback",
+    cls=Verb,
+    help="Make an old version of a job the newest one again, as a new version equal to it.\n\n"
+    "Writes the new version. Example: everytick rollback nightly v3",
+)
+@job_argument("job")
+@click.argument("version")
+@update_policy_option
+@click.option("--expected-version", type=int, metavar="N", help="Refuse it if the job is at another version.")
+@_detaching
+@sure
+def rollback_verb(
+    job: str, version: str, policy: str | None, expected_version: int | None, detach: bool, yes: bool
+) -> None:
+    """Make an old version the newest one again."""
+    number = version_number(version)
+
+    async def asked(app: Everytick) -> Any:
+        record = await app.job(job)
+        return await app.compare(job, record.job.version, number)
+
+    found = look(asked)
+    if found.changes:
+        told = "; ".join(map(str, found.changes))
+        confirm(f"roll '{shown(job)}' back to v{number}, which changes {shown(told, 300)}?", yes)
+    options: dict[str, Any] = {"policy": policy, "expected_version": expected_version, "detach": detach, "by": who()}
+    made = agreed(lambda confirmed: ask(lambda app: app.rollback(job, number, confirmed=confirmed, **options)), yes)
+    say(f"'{shown(job)}' is at version {made}" + ("" if found.changes else ", which says the same"))
+    write(str(made))
+
+
+def version_number(text: str) -> int:
+    """Return the number of a version that is written like v3 or 3."""
+    digits = text.removeprefix("v")
+    if not (digits.isascii() and digits.isdigit()):
+        raise click.UsageError(f"{shown(text)} is no version: write it like v3")
+    return int(digits)
+
+
+def is_version(text: str) -> bool:
+    """Whether this is the number of a version, like v3."""
+    digits = text.removeprefix("v")
+    return digits.isascii() and digits.isdigit()
+
+
+# ---------------------------------------------------------------------------------------------------- the runs to come
+
+
+def words(runs: Revision | None, times: Times) -> str:
+    """How many runs to come are added, removed and kept, up to when that was looked at, and what comes later."""
+    if runs is None:
+        return ""
+    parts = [f"{len(some)} {what}" for what, some in zip(RUNS, parts_of(runs), strict=True) if some]
+    if runs.moved:
+        parts.append(f"{len(runs.moved)} of them moved")
+    until = "" if runs.through is None else f" until {times.shown(runs.through)}"
+    told = [", ".join(parts) + until if runs.added or runs.removed else "as before"]
+    told += [f"tasks {what}: {', '.join(names)}" for what, names in _tasks(runs) if names]
+    told += [f"comes into force after {times.shown(at)}" for at in runs.moments[:1]]
+    told += [f"then what was in force before, after {times.shown(at)}" for at in runs.moments[1:]]
+    return "; ".join(told)
+
+
+def _tasks(runs: Revision) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "added", runs.tasks_added
+    yield "removed", runs.tasks_removed
+    yield "changed", runs.tasks_changed
+
+
+def parts_of(runs: Revision) -> tuple[Sequence[datetime], ...]:
+    """Return the runs that are added, removed and kept."""
+    return runs.added, runs.removed, runs.kept
+
+
+def runs_data(runs: Revision | None) -> dict[str, Any]:
+    """Return the runs to come as JSON says them."""
+    if runs is None:
+        return {"runs": None, "runs_through": None}
+    moved = [{"from": old, "to": new} for old, new in runs.moved]
+    told = {"added": runs.added, "removed": runs.removed, "kept": runs.kept, "moved": moved}
+    return {
+        "runs": told,
+        "runs_through": runs.through,
+        "tasks": dict(_tasks(runs)),
+        "in_force_after": runs.moments,
+    }
+
+
+def _show_runs(runs: Revision, times: Times) -> None:
+    """Write the runs that are moved, removed and added, by their time."""
+    left, reached = {old for old, _ in runs.moved}, {new for _, new in runs.moved}
+    rows: list[tuple[datetime, tuple[object, ...]]] = [(old, ("moved", old, new)) for old, new in runs.moved]
+    rows += [(old, ("removed", old, None)) for old in runs.removed if old not in left]
+    rows += [(new, ("added", None, new)) for new in runs.added if new not in reached]
+    if rows:
+        shown_rows = [row for _, row in sorted(rows, key=lambda row: row[0])[:_SHOWN]]
+        show_table(("runs to come", times.heading("before"), times.heading("after")), shown_rows, times)
+    if len(rows) > _SHOWN:
+        say(f"and {len(rows) - _SHOWN:,} more")
+
+
+_SHOWN = 20
+"""So many changed runs of one job are written."""
