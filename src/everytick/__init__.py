@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from everytick.app.templates import TemplateDefinition
     from everytick.app.versions import JobVersion, VersionDiff
     from everytick.deciding.explain import Explanation, Verdict
+    from everytick.deciding.forecast import LikelyBreach
     from everytick.deciding.revise import Revision
     from everytick.domain.backfills import BackfillRecord, BackfillStatus
     from everytick.domain.config import UNSET
     from everytick.domain.dependencies import Dependency
     from everytick.domain.occurrence import Cause, EndedOccurrence, Occurrence
     from everytick.domain.policies import backfill_from, bounded_window
+    from everytick.domain.promise_policies import PromiseKind
+    from everytick.domain.promises import Breach, BreachRecord, PromiseRecord
     from everytick.domain.proposals import Proposal
     from everytick.domain.report import ExecutionReport
     from everytick.domain.retry import Retry
@@ -106,6 +109,7 @@ _HOMES = {
         "Explanation",
         "Verdict",
     ),
+    "deciding.forecast": ("LikelyBreach",),
     "deciding.revise": ("Revision",),
     "domain.backfills": (
         "BackfillRecord",
@@ -121,6 +125,12 @@ _HOMES = {
     "domain.policies": (
         "backfill_from",
         "bounded_window",
+    ),
+    "domain.promise_policies": ("PromiseKind",),
+    "domain.promises": (
+        "Breach",
+        "BreachRecord",
+        "PromiseRecord",
     ),
     "domain.proposals": ("Proposal",),
     "domain.report": ("ExecutionReport",),
@@ -217,6 +227,8 @@ __all__ = [
     "Backfill",
     "BackfillRecord",
     "BackfillStatus",
+    "Breach",
+    "BreachRecord",
     "Calendar",
     "Cause",
     "Change",
@@ -255,6 +267,7 @@ __all__ = [
     "JobRecord",
     "JobStatus",
     "JobVersion",
+    "LikelyBreach",
     "MissingExtra",
     "NeedsApproval",
     "NeedsConfirmation",
@@ -265,6 +278,8 @@ __all__ = [
     "OccurrenceStatus",
     "PlanMoved",
     "Preview",
+    "PromiseKind",
+    "PromiseRecord",
     "Proposal",
     "RecoveryFailed",
     "Retry",

@@ -16,12 +16,14 @@ from everytick.domain.facts import Move, Pause, PlanBackfill, Reschedule, Resume
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.policies import Overlap
+from everytick.domain.promise_policies import PromiseKind
+from everytick.domain.promises import Breach, Judgement
 from everytick.domain.snapshots import Missed
 from everytick.domain.upcoming import next_run
-from everytick.stores.base import JobRecord, NodeScope
+from everytick.stores.base import Commit, JobRecord, NodeScope
 from everytick.stores.definitions import write_definition
 from tests.servers.launch import Server
-from tests.stores.acting import FAILED, job, plan_once, put, remove, run_one
+from tests.stores.acting import FAILED, everything, job, plan_once, put, remove, run_one
 from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite, read
 
 VIEWS = (
@@ -34,6 +36,8 @@ VIEWS = (
     "adjustments",
     "effective_config",
     "nodes",
+    "promises",
+    "breaches",
 )
 HOUR = timedelta(hours=1)
 
@@ -240,6 +244,37 @@ async def test_paused_is_written_as_pause_and_resume_do_it(beside: tuple[SqlStor
     assert _stood(found[by_sql]) == _stood(found[by_verb])
     assert found[by_sql].pause is None
     assert Why.PAUSED not in await _is_due(store, by_sql)
+
+
+async def test_what_is_promised_and_broken_is_told_in_words(beside: tuple[SqlStore, Person]) -> None:
+    """A18: and what people write by SQL lets the promises of the job be looked at."""
+    store, person = beside
+    await put(store, hourly(start_by="5m", finish_by="06:00"))
+    due = await store.promises(await everything(store), 10)
+    begin = due.now - HOUR
+    late = [replace(each, state=replace(each.state, judged_through=begin)) for each in due.snapshots]
+    breach = Breach(
+        PromiseKind.START_BY, begin, begin + HOUR / 2, due.now, begin, 3, "it waits", occurrence_id("j", begin)
+    )
+    states = [replace(each.state, breach=breach if each.state.kind == breach.kind else None) for each in late]
+    broken = [Judgement(late[0].job_id, each, (breach,) if each.breach else ()) for each in states]
+    assert await store.commit_promises(broken) == [Commit.COMMITTED] * 2
+    said = await person.ask("select job, promise, promised, reason from promises order by promise")
+    assert [tuple(row.values()) for row in said] == [
+        ("report", "finish_by", "06:00", None),
+        ("report", "start_by", "5m", "it waits"),
+    ]
+    assert await person.time("select broken_since from promises where promise = 'start_by'") == breach.due_at
+    [row] = await person.ask("select job, promise, count, reason, occurrence_id, ended_at, withdrawn from breaches")
+    assert tuple(row.values())[:5] == ("report", "start_by", 3, "it waits", breach.occurrence_id)
+    assert (row["ended_at"], bool(row["withdrawn"])) == (None, False)
+
+    for written in ("paused = true", "paused = false", "enabled = false", "enabled = true"):
+        states = [each.state for each in await store.promised()]
+        await store.commit_promises([Judgement(late[0].job_id, replace(each, check_at=None)) for each in states])
+        assert await person.one("select count(*) from promises where check_at is not null") == 0
+        await person.ask(f"update jobs set {written}")
+        assert await person.one("select count(*) from promises where check_at is not null") == 2
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ class WallTime:
 Promised: TypeAlias = timedelta | WallTime
 """How long it may take, or by which time of day."""
 
-_CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
+# A text, compiled by `re` when first used: most programs need none.
+_CLOCK = r"([01][0-9]|2[0-3]):([0-5][0-9])"
 
 
 def _finish_by(key: str, given: object) -> Promised:
@@ -44,7 +45,7 @@ def _finish_by(key: str, given: object) -> Promised:
     if isinstance(given, WallTime):
         return given
     if isinstance(given, str) and ":" in given:
-        read = _CLOCK.fullmatch(given.strip())
+        read = re.fullmatch(_CLOCK, given.strip())
         if read is None:
             raise refused(key, given, "is no time of day", f'{key}="06:00"', f'{key}="1h", after the instant')
         return WallTime(int(read[1]), int(read[2]))
