@@ -55,10 +55,7 @@ class TaskAdding:
 
         def decorate(function: F) -> F:
             called = name_of("task", function) if name is None else name
-            self._add(
-                define_task(self.name, called, target=stored_place_of(function), after=after, policies=dict(policies)),
-                function,
-            )
+            self._add(function_task(self.name, called, function, after=after, policies=dict(policies)), function)
             return function
 
         return decorate if function is None else decorate(function)
@@ -116,6 +113,21 @@ class TaskAdding:
         target = call_target(path, job=self.name)
         called = path.rpartition(":")[2].rpartition(".")[2] if name is None else name
         return self._add(define_task(self.name, called, target=target, after=after, policies=dict(policies)), None)
+
+
+def function_task(
+    job: str,
+    name: str,
+    function: Callable[..., Any],
+    *,
+    after: object = (),
+    policies: Mapping[str, object] | None = None,
+) -> TaskDefinition:
+    """Return the task that calls this function: its address, and what it takes from a payload."""
+    from everytick.runners.signature import parameters_of
+
+    target, parameters = stored_place_of(function), parameters_of(function)
+    return define_task(job, name, target=target, after=after, policies=policies, parameters=parameters)
 
 
 def name_of(what: str, function: object) -> str:

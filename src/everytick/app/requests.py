@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from everytick.domain.job import Job
     from everytick.domain.keywords import OverlapWord
     from everytick.domain.occurrence import Occurrence
     from everytick.domain.payload import Payload
@@ -55,10 +56,11 @@ class Requests(Backfills):
 
         given, rule = _payload(payload), _rule(overlap)
         wanted = _wanted(at, after)
-        self._refuse_unknown_keys(name, payload)
         store = await self._opened()
+        self._refuse_unfit(name, None, payload)
         # Storing the definition now would wait for the caller's own transaction.
         record = await self._find(store, name, storing=within is None)
+        self._refuse_unfit(name, record.job, payload)
         named, call = _key(key)
         by = self._by(by)
         due_at = wanted + (await store.now()) if isinstance(wanted, timedelta) else wanted
@@ -66,17 +68,18 @@ class Requests(Backfills):
         asked = store if within is None else self._itself()
         return Handle((await asked.request(record.job.id, fact, within)).id, self._opened, by)
 
-    def _refuse_unknown_keys(self, name: str, payload: object) -> None:
-        """Refuse a misspelt key of a payload, if every task of the job is a function that is known here."""
+    def _refuse_unfit(self, name: str, stored: Job | None, payload: object) -> None:
+        """Refuse a misspelt key or a wrong kind of value in a payload: by the definition here, else the stored one."""
         # Loads the system's crypto library, which importing everytick need not wait for.
         from everytick.domain.ids import job_id
 
         definition = self._definitions.get(job_id(name))
-        if definition is None or not payload or len(definition.functions) < len(definition.job.tasks):
+        job = stored if definition is None else definition.job if stored is None else None
+        if job is None or not payload or payload is UNSET:
             return
-        from everytick.runners.signature import refuse_unknown_keys
+        from everytick.domain.parameters import refuse_unfit
 
-        refuse_unknown_keys(name, definition.functions.values(), payload)
+        refuse_unfit(name, [task.parameters for task in job.tasks], payload)
 
     async def _trigger_called(
         self,

@@ -174,7 +174,8 @@ class ScheduleRequests(Requests):
             raise InvalidPolicies(name, "nothing is amended", ("payload={...}", "another policy, like priority=5"))
         store = await self._opened()
         record = await self._find(store, name)
-        self._refuse_unknown_keys(name, policies.get("payload"))
+        self._refuse_unfit(name, None, policies.get("payload"))
+        self._refuse_unfit(name, record.job, policies.get("payload"))
         instant = await _coming_instant(store, record, at)
         await _tell(store, record, Amend(instant, own, reason, self._by(by)))
 

@@ -84,7 +84,7 @@ def with_data(job: Job, data: object) -> Job:
 def unscheduled(job: Job) -> Job:
     """Return the same job disabled: its task is not registered."""
     disabled = overrides(Level.JOB, {**dict(job.overrides.items), "enabled": False})
-    tasks = [TaskDefinition(task.name, task.target, task.after, task.overrides) for task in job.tasks]
+    tasks = [TaskDefinition(task.name, task.target, task.after, task.overrides, task.parameters) for task in job.tasks]
     return _again(job, disabled, tasks)
 
 

@@ -15,6 +15,7 @@ from everytick.domain.names import checked_name, did_you_mean, kept_once
 from everytick.domain.needs import labels_of, needs_in
 from everytick.domain.notices import OWNER as NOTICES_OWNER
 from everytick.domain.notices import NoticeKind
+from everytick.domain.parameters import Parameters
 from everytick.domain.policies import FirstSight, Mode, Protected
 from everytick.domain.reading import names
 from everytick.domain.schedule import Schedule, bound, is_on_request, waits_for_end
@@ -36,6 +37,8 @@ InZone: TypeAlias = Callable[[Schedule, str], Schedule]
 class Task:
     """One unit of work in a Job: what to call, after which other tasks, under which settings.
 
+    `parameters` are what its function takes from a payload; None if it is no function.
+
     Its times are its definition's: when the job was created, and when this version of it was.
     """
 
@@ -49,6 +52,7 @@ class Task:
     settings: Settings
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    parameters: Parameters | None = None
 
 
 @value(frozen=True)
@@ -146,10 +150,17 @@ class TaskDefinition:
     target: str
     after: tuple[str, ...]
     overrides: Overrides
+    parameters: Parameters | None = None
 
 
 def define_task(
-    job: str, name: str, *, target: str = "", after: object = (), policies: Mapping[str, object] | None = None
+    job: str,
+    name: str,
+    *,
+    target: str = "",
+    after: object = (),
+    policies: Mapping[str, object] | None = None,
+    parameters: Parameters | None = None,
 ) -> TaskDefinition:
     """Return one task of the job of this name; what it sets is read here, its peers are checked with the whole."""
     checked = checked_name("task", name)
@@ -158,7 +169,7 @@ def define_task(
         peers = names("after", after)
     except InvalidPolicies as error:
         raise InvalidPolicies(job, f"{what}: {error.reason}", error.alternatives) from None
-    return TaskDefinition(checked, target, peers, overrides(Level.TASK, policies or {}, job, what))
+    return TaskDefinition(checked, target, peers, overrides(Level.TASK, policies or {}, job, what), parameters)
 
 
 def define_job(
@@ -279,7 +290,7 @@ def same_definition(one: Job, other: Job) -> bool:
 
 
 def _content(job: Job) -> tuple[object, ...]:
-    tasks = tuple((task.name, task.target, task.after, task.overrides) for task in job.tasks)
+    tasks = tuple((task.name, task.target, task.after, task.overrides, task.parameters) for task in job.tasks)
     said = job.overrides, job.application, job.templates
     return job.name, job.schedule, job.owner, said, tasks, job.reports, job.code
 
@@ -312,7 +323,9 @@ def _whole_task(
     from everytick.domain.ids import task_id
 
     id_, name, target = kept_once(task_id(job_id, task.name)), kept_once(task.name), kept_once(task.target)
-    return Task(id_, job_id, name, order, target, task.after, task.overrides, merged, created_at, updated_at)
+    return Task(
+        id_, job_id, name, order, target, task.after, task.overrides, merged, created_at, updated_at, task.parameters
+    )
 
 
 def refuse_contradicting_task(job: Job, tasks: Sequence[TaskDefinition]) -> None:

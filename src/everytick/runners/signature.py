@@ -7,15 +7,15 @@ from the payload, which is then a JSON object.
 import dis
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import CodeType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from everytick.domain.names import did_you_mean
+from everytick.domain.parameters import ANY, EVERY_KEY, KINDS, Parameters
 from everytick.domain.payload import Payload
 from everytick.domain.values import value
-from everytick.errors import InvalidPayload, InvalidPolicies, shown
+from everytick.errors import InvalidPolicies, shown
 from everytick.runners.context import Context
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -117,22 +117,34 @@ def refuse_unfilled(
         raise InvalidPolicies(job, reason, tuple(_ways(missing)))
 
 
-def refuse_unknown_keys(job: str, functions: Iterable[Callable[..., Any]], payload: object) -> None:
-    """Return if some task of a job of functions alone can see every key of the payload.
+def parameters_of(function: Callable[..., Any]) -> Parameters:
+    """Return what the function takes from a payload, with the kinds of JSON that its annotations name."""
+    signature = signature_of(function)
+    found = {} if not (signature.takes_all or signature.context is not None) else {EVERY_KEY: ANY}
+    if not signature._names:
+        return tuple(found.items())
+    known = inspect.signature(function).parameters
+    for name in signature._names:
+        kinds = _kinds(known[name].annotation)
+        is_none = known[name].default is None and ANY not in kinds
+        found[name] = "|".join(sorted({*kinds, "None"} if is_none else kinds))
+    return tuple(sorted(found.items()))
 
-    One that takes the context or **keywords sees them all.
-    """
-    signatures = [signature_of(function) for function in functions]
-    if not isinstance(payload, dict) or any(
-        signature.takes_all or signature.context is not None for signature in signatures
-    ):
-        return
-    known = {name for signature in signatures for name in signature._names}
-    for key in payload:
-        if key not in known:
-            reason = f"has '{shown(key, 60)}', which is no parameter of its tasks{did_you_mean(str(key), known)}"
-            listed = _listed(tuple(sorted(known))) if known else "none"
-            raise InvalidPayload(f"the payload for job '{shown(job)}'", f"{reason}; there are: {listed}")
+
+def _kinds(annotation: Any) -> set[str]:
+    """Return the kinds of JSON that an annotation names: `any` if it names another type, or none."""
+    if annotation is None or annotation is type(None):
+        return {"None"}
+    if isinstance(annotation, str):
+        parts = [part.strip() for part in annotation.split("|")]
+        found = {part.partition("[")[0] for part in parts}
+        return found if found <= KINDS and annotation.count("[") <= 1 else {ANY}
+    if get_origin(annotation) in (Union, UnionType):
+        found = {kind for part in get_args(annotation) for kind in _kinds(part)}
+        return {ANY} if ANY in found else found
+    plain = get_origin(annotation) or annotation
+    name = getattr(plain, "__name__", "")
+    return {name} if plain in (int, float, str, bool, list, dict) else {ANY}
 
 
 def is_async(function: Callable[..., Any]) -> bool:

@@ -166,7 +166,7 @@ def _template_policies(job: Job) -> Overrides:
 
 
 def _tasks(job: Job) -> list[TaskDefinition]:
-    return [TaskDefinition(task.name, task.target, task.after, task.overrides) for task in job.tasks]
+    return [TaskDefinition(task.name, task.target, task.after, task.overrides, task.parameters) for task in job.tasks]
 
 
 def _as_enabled(job: Job, before: Job) -> Job:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from everytick.domain.config import SCHEDULES, Level, Overrides, Settings, nothing, overrides
 from everytick.domain.job import Job, TaskDefinition, restored_job
+from everytick.domain.parameters import Parameters
 from everytick.domain.reading import as_data
 from everytick.domain.schedule import Schedule
 from everytick.domain.templates import FromTemplates
@@ -49,6 +50,7 @@ def write_definition(job: Job) -> str:
                 "target": task.target,
                 "after": list(task.after),
                 "policies": task.overrides.as_data(),
+                **({} if task.parameters is None else {"parameters": dict(task.parameters)}),
             }
             for task in job.tasks
         ],
@@ -140,7 +142,16 @@ def _read_calendars(stored: list[dict[str, Any]]) -> dict[str, "Calendar"]:
 
 
 def _task(data: Mapping[str, Any]) -> TaskDefinition:
-    return TaskDefinition(data["name"], data["target"], tuple(data["after"]), _overrides(Level.TASK, data["policies"]))
+    taken = data.get("parameters")
+    parameters = None if taken is None else _parameters(tuple(sorted(taken.items())))
+    policies = _overrides(Level.TASK, data["policies"])
+    return TaskDefinition(data["name"], data["target"], tuple(data["after"]), policies, parameters)
+
+
+@lru_cache(maxsize=1024)
+def _parameters(taken: Parameters) -> Parameters:
+    """Return these parameters. Tasks with the same ones share one value."""
+    return taken
 
 
 @lru_cache(maxsize=4096)

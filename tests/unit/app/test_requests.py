@@ -100,6 +100,35 @@ async def test_a_misspelt_key_of_a_payload_is_refused(tick: Everytick) -> None:
     await tick.trigger("both", payload={"a": 1, "b": 2})
 
 
+async def test_a_payload_is_judged_by_the_stored_definition_where_the_functions_are_not_at_hand(
+    tick: Everytick, store: AnyStore
+) -> None:
+    """A20: `everytick trigger --store` refuses what the application itself would refuse."""
+
+    @tick.job("0 0 1 1 *")
+    def pay(customer: str = "x", cents: int = 1, rate: float | None = None, how: object = None) -> None: ...
+
+    @tick.job("0 0 1 1 *")
+    def reads_all(ctx: Context, pages: "list[int] | None" = None) -> None: ...
+
+    await tick.sync()
+    elsewhere = Everytick(store, name="elsewhere")
+    for app in (tick, elsewhere):
+        for payload, said in (
+            ({"custmer": "y"}, r"'custmer', which is no parameter of its tasks \(did you mean 'customer'"),
+            ({"cents": "3"}, "has 'cents': '3', and it must be a whole number"),
+            ({"cents": True}, "has 'cents': True, and it must be a whole number"),
+            ({"rate": []}, r"has 'rate': \[\], and it must be null or a number"),
+        ):
+            with pytest.raises(InvalidPayload, match=said):
+                await app.trigger("pay", payload=payload)
+        with pytest.raises(InvalidPayload, match="must be null or a list"):
+            await app.trigger("reads_all", payload={"pages": "all"})
+        await app.trigger("pay", payload={"cents": 3, "rate": 2, "how": [1], "customer": ""})
+        await app.trigger("pay", payload={"rate": None, "cents": 3.0})
+        await app.trigger("reads_all", payload={"pages": [1], "whatever": {}})
+
+
 def test_a_trigger_that_is_not_awaited_is_warned_of_by_its_name() -> None:
     """A20."""
     tick = Everytick("memory://")
