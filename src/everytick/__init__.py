@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from everytick.domain.backfills import BackfillRecord, BackfillStatus
     from everytick.domain.config import UNSET
     from everytick.domain.dependencies import Dependency
+    from everytick.domain.limits import Limits, Rate
     from everytick.domain.occurrence import Cause, EndedOccurrence, Occurrence
     from everytick.domain.policies import backfill_from, bounded_window
     from everytick.domain.promise_policies import PromiseKind
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         InvalidCronExpressionError,
         InvalidDuration,
         InvalidInstant,
+        InvalidLimit,
         InvalidName,
         InvalidPayload,
         InvalidPolicies,
@@ -117,6 +119,10 @@ _HOMES = {
     ),
     "domain.config": ("UNSET",),
     "domain.dependencies": ("Dependency",),
+    "domain.limits": (
+        "Limits",
+        "Rate",
+    ),
     "domain.occurrence": (
         "Cause",
         "EndedOccurrence",
@@ -153,6 +159,7 @@ _HOMES = {
         "InvalidCronExpressionError",
         "InvalidDuration",
         "InvalidInstant",
+        "InvalidLimit",
         "InvalidName",
         "InvalidPayload",
         "InvalidPolicies",
@@ -257,6 +264,7 @@ __all__ = [
     "InvalidCronExpressionError",
     "InvalidDuration",
     "InvalidInstant",
+    "InvalidLimit",
     "InvalidName",
     "InvalidPayload",
     "InvalidPolicies",
@@ -268,6 +276,7 @@ __all__ = [
     "JobStatus",
     "JobVersion",
     "LikelyBreach",
+    "Limits",
     "MissingExtra",
     "NeedsApproval",
     "NeedsConfirmation",
@@ -281,6 +290,7 @@ __all__ = [
     "PromiseKind",
     "PromiseRecord",
     "Proposal",
+    "Rate",
     "RecoveryFailed",
     "Retry",
     "Revision",

@@ -12,6 +12,7 @@
     │   ├── InvalidPolicies                   job, reason, alternatives
     │   ├── InvalidPayload                    what, reason
     │   ├── InvalidSetting                    setting, given, reason
+    │   ├── InvalidLimit                      given, reason
     │   └── DuplicateDefinition               one name twice in one application
     ├── NotFound                              no job or occurrence of this name or id
     ├── Conflict                              the world has moved on since the caller looked
@@ -232,6 +233,19 @@ class InvalidSetting(DefinitionError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.setting, self.given, self.reason)
+
+
+class InvalidLimit(DefinitionError):
+    """A reach, a number, a rate or a time of a limit or brake is not what it should be."""
+
+    code = "invalid_limit"
+
+    def __init__(self, given: object, reason: str) -> None:
+        super().__init__(f"'{shown(given)}' {reason}")
+        self.given, self.reason = given, reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.given, self.reason)
 
 
 class DefinitionWarning(UserWarning):

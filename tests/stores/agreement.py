@@ -18,20 +18,25 @@ from everytick.domain.decisions import Plan
 from everytick.domain.facts import (
     Amend,
     Cancel,
+    DropLimit,
     Fact,
     Fill,
     Move,
     Pause,
     PlanBackfill,
+    PutBrake,
+    ReleaseBrake,
     Reschedule,
     Resume,
     Rewind,
+    SetLimit,
     Skip,
     SteerBackfill,
     Trigger,
     Undo,
     UndoReschedule,
 )
+from everytick.domain.limits import Rate
 from everytick.domain.notes import Log, Note, Progress
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.payload import payload
@@ -62,12 +67,13 @@ SILENCE = timedelta(seconds=20)
 KEEP_LITTLE = {"success": "1h", "failure": "2h", "keep_last": 1}
 FOR_EVER = {"max": None, "interval": "2s", "superseded_by_next": True}
 VARIANTS: tuple[dict[str, Any], ...] = (
-    {"when": "*/5 * * * *", "execution_timeout": "90s", "horizon": 5},
-    {"when": "every 7m", "overlap": "queue", "recovery": "execute_all", "retention": KEEP_LITTLE},
+    {"when": "*/5 * * * *", "execution_timeout": "90s", "horizon": 5, "tags": ["crm"]},
+    {"when": "every 7m", "overlap": "queue", "recovery": "execute_all", "retention": KEEP_LITTLE, "tags": ["erp"]},
     {
         "when": "*/3 * * * *",
         "overlap": "allow",
         "max_concurrent": 2,
+        "tags": ["crm", "erp"],
         "priority": 3,
         "execution_timeout": "20m",
         "tasks": ("one", "two"),
@@ -78,7 +84,7 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     {"when": "after: 3m", "horizon": 2, "on_create": "immediately", "retry": FOR_EVER},
     {"when": "*/5 * * * *", "enabled": False},
     {"when": "every 10m", "recovery": {"strategy": "bounded_window", "max_occurrences": 2}, "jitter": "2m"},
-    {"when": "*/4 * * * *", "code": "shop"},
+    {"when": "*/4 * * * *", "code": "shop", "tags": ["crm"]},
     {"when": "*/5 * * * *", "code": "bank", "queue": "gpu", "overlap": "queue", "jitter": "1m"},
     {"when": "*/4 * * * *", "start_by": "1m", "finish_by": "3m", "success_within": "9m"},
     {"when": "every 5m", "code": "shop", "success_within": "6m", "finish_by": "12:00", "recovery": "execute_all"},
@@ -94,6 +100,7 @@ VARIANTS: tuple[dict[str, Any], ...] = (
         "depends_on": {"job": "gamma", "within": "7m", "requests": True, "deadline": "9m"},
     },
 )
+REACHES = ("tag:crm", "tag:erp", "queue:gpu", "queue:default", "job:alpha", "all", "label:crm")
 NEEDS = ("", "code:shop", "code:bank\nqueue:gpu", "queue:gpu", "code:shop\nqueue:gpu", "retired")
 LOWER_HALF = IdRange("occ_00000000-0000-0000-0000-000000000000", "occ_80000000-0000-0000-0000-000000000000", 1000)
 
@@ -260,6 +267,24 @@ class Pair:
 
     async def do_rewind(self) -> None:
         await self.both("request", await self.job_id(), Rewind())
+
+    async def do_limit(self) -> None:
+        """Limit a reach, brake it, release it, or take its limit away."""
+        soon = self.now() + timedelta(seconds=self.random.choice([-60, 0, 30, 300]))
+        until = self.random.choice([None, self.now() + timedelta(seconds=self.random.choice([20, 120, 900]))])
+        rate = Rate(self.random.choice([1, 3, 70]), timedelta(minutes=1), self.random.random() < 0.5)
+        choices: list[Fact] = [
+            SetLimit(self.random.choice([None, 1, 2]), self.random.choice([None, rate]), "why", "ada"),
+            DropLimit("why", "ada"),
+            DropLimit("", "ada"),
+            PutBrake(self.random.choice([None, soon]), until, "why", "ada"),
+            ReleaseBrake(self.random.choice([None, rate]), self.random.random() < 0.3, "why", "ada"),
+            ReleaseBrake(at_once=True),
+        ]
+        await self.both("request", self.random.choice(REACHES), self.random.choice(choices))
+
+    async def do_limits(self) -> None:
+        await self.both("limits")
 
     async def do_plan(self) -> None:
         limit, scope = self.random.choice([1, 100]), await self.scope(0.9)
@@ -510,6 +535,7 @@ class Pair:
         await self.both("coming", [record.job.id for record in records])
         await self.both("ahead", NodeScope("node-1", NEEDS))
         await self.both("undefined")
+        await self.both("limits")
         found = (await self.both("history", HistoryFilter())).occurrences
         for id_ in [each.id for each in found] + self.asked:
             await self.both("whole", id_)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from everytick.app.adding_tasks import name_of
 from everytick.app.definition import Definition, JobMaker, job_function, refuse_unfilled_tasks
+from everytick.app.limiting import LimitRequests
 from everytick.app.lookups import common, in_zone, readable, schedule_of
 from everytick.app.places import Place, place_of_caller
 from everytick.app.questions import Questions
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 DEFAULT_STORE = "sqlite:///everytick.db"
 
 
-class Everytick(JobVersions, Questions, Lifecycle):
+class Everytick(JobVersions, Questions, LimitRequests, Lifecycle):
     """An application: its jobs, its store, and the node that runs them here.
 
     `store` is an address; without one it is `everytick.db` beside the script. `timezone` is

@@ -11,6 +11,7 @@ from everytick.app.outlook import outlook
 from everytick.deciding.explain import Evidence
 from everytick.deciding.promises import broken_by
 from everytick.domain.ids import occurrence_id
+from everytick.domain.limits import reaches_of_job
 from everytick.domain.nodes import unknown_targets
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import OccurrenceStatus
@@ -19,11 +20,13 @@ from everytick.errors import NotFound
 if TYPE_CHECKING:
     from everytick.deciding.forecast import LikelyBreach
     from everytick.domain.nodes import NodeFacts
+    from everytick.domain.occurrence import Occurrence
     from everytick.domain.promises import Breach
     from everytick.domain.snapshots import JobSnapshot
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
 
+_UNCLAIMED = (OccurrenceStatus.PENDING, OccurrenceStatus.AWAITING_RETRY)
 _TICK = timedelta(microseconds=1)
 _BREACHES_READ = 1_000
 _LATER_READ = 10_000
@@ -65,6 +68,7 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
     broken, likely = await _promises(store, record, snapshot, at)
     if any(not broken_by(occurrence, broken) for occurrence in occurrences if occurrence.cause is Cause.SCHEDULE):
         broken = ()
+    unclaimed = [occurrence for occurrence in occurrences if occurrence.status in _UNCLAIMED]
     return Evidence(
         at=at,
         now=now,
@@ -79,6 +83,7 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
         parked_reason=record.parked_reason or "",
         breaches=broken,
         forecasts=likely,
+        held_back=await _held_back(store, record, unclaimed[0]) if unclaimed else "",
         unmet=at <= now and not occurrences and not spans and await _is_unmet(store, record, now - node_timeout),
     )
 
@@ -102,6 +107,14 @@ async def _promises(
             found.append(replace(breach, due_at=deadlines(promised[breach.kind], record.job).of(at)))
     coming = (await outlook(store, record, snapshot))["forecasts"]
     return tuple(found), tuple(each for each in coming if each.instant == at)
+
+
+async def _held_back(store: AnyStore, record: JobRecord, occurrence: Occurrence) -> str:
+    """Return which limit or brake keeps the occurrence from starting, an empty text if none does."""
+    own, settings = occurrence.overrides.get("queue"), record.job.settings
+    queue = own if isinstance(own, str) else settings.queue
+    held = (await store.limits()).held_back(reaches_of_job(settings.tags, record.job.name, queue))
+    return "" if held is None else held.closed
 
 
 async def _living(store: AnyStore, since: datetime) -> list[NodeFacts]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from everytick.app.stream import Stream
     from everytick.deciding.explain import Explanation
     from everytick.deciding.forecast import LikelyBreach
+    from everytick.domain.job import Job
+    from everytick.domain.limits import Limits
     from everytick.domain.promises import Breach, BreachRecord, PromiseRecord
     from everytick.domain.snapshots import JobSnapshot
     from everytick.node.events import Listener
@@ -35,7 +37,8 @@ class JobStatus:
     """The state of a job at one moment of the store's clock.
 
     It is active while its schedule has instants to come inside its window, enabled while it
-    is active, not paused and not disabled; `is_running` is what the store says. `run_count` is
+    is active, not paused and not disabled; `is_running` is what the store says. `waits` names the brake that holds
+    for it, or the limit for which one of its occurrences waits. `run_count` is
     how many occurrences have begun and ended, `last_error` what the last failure said; both last
     longer than the history. `breaches` are the promises that are broken now, `forecasts` those that will be or may be.
     """
@@ -52,6 +55,7 @@ class JobStatus:
     last_error: str | None = None
     breaches: tuple[Breach, ...] = ()
     forecasts: tuple[LikelyBreach, ...] = ()
+    waits: str = ""
 
 
 @value(frozen=True)
@@ -103,7 +107,7 @@ class Questions(StoreAccess):
         snapshot = (await store.look([record.job.id]))[record.job.id]
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         running = await store.history(HistoryFilter(job_id=record.job.id, statuses=started, limit=1))
-        found = _status(record, snapshot, await store.now(), is_running=bool(running.occurrences))
+        found = _status(record, snapshot, await store.limits(), is_running=bool(running.occurrences))
         return replace(found, **await outlook(store, record, snapshot))
 
     async def _statuses(self, records: Sequence[JobRecord]) -> dict[str, JobStatus]:
@@ -114,14 +118,14 @@ class Questions(StoreAccess):
         from everytick.domain.statuses import OccurrenceStatus
 
         store = await self._opened()
-        seen, now = await store.look([record.job.id for record in records]), await store.now()
+        seen, limits = await store.look([record.job.id for record in records]), await store.limits()
         broken = await broken_now(store, records)
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         return {
             record.job.id: _status(
                 record,
                 snapshot,
-                now,
+                limits,
                 is_running=any(occurrence.status in started for occurrence in snapshot.busy),
                 breaches=broken.get(record.job.id, ()),
             )
@@ -225,12 +229,26 @@ class Questions(StoreAccess):
         return listener
 
 
+def _waits(job: Job, snapshot: JobSnapshot, limits: Limits) -> str:
+    """Return which brake holds for the job, or for which limit an occurrence of it waits."""
+    from everytick.domain.limits import reaches_of_job
+    from everytick.domain.statuses import OccurrenceStatus
+
+    settings = job.settings
+    held = limits.held_back(reaches_of_job(settings.tags, job.name, settings.queue)) if limits.reaches else None
+    if held is None:
+        return ""
+    is_waiting = any(occurrence.status is OccurrenceStatus.PENDING for occurrence in snapshot.busy)
+    return held.closed if is_waiting or held.reach.brake(limits.now) is not None else ""
+
+
 def _status(
-    record: JobRecord, snapshot: JobSnapshot, now: datetime, *, is_running: bool, breaches: tuple[Breach, ...] = ()
+    record: JobRecord, snapshot: JobSnapshot, limits: Limits, *, is_running: bool, breaches: tuple[Breach, ...] = ()
 ) -> JobStatus:
     from everytick.deciding.activity import is_active
     from everytick.domain.upcoming import next_run
 
+    now = limits.now
     job, active = record.job, is_active(snapshot, now)
     return JobStatus(
         name=job.name,
@@ -244,4 +262,5 @@ def _status(
         run_count=record.run_count,
         last_error=record.last_error,
         breaches=breaches,
+        waits=_waits(job, snapshot, limits),
     )

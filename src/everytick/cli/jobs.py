@@ -43,6 +43,8 @@ def word(record: JobRecord, status: JobStatus, unknown: str | None = None) -> st
         return "parked"
     if status.is_running:
         return "running"
+    if status.waits:
+        return "waits"
     # A job that sends notices has no instant to come, and is not over.
     return "enabled" if status.is_active or record.job.schedule_type == "notice" else "over"
 
@@ -74,4 +76,5 @@ def job_data(record: JobRecord, status: JobStatus, broken: Broken) -> dict[str, 
         "is_enabled": status.is_enabled,
         "is_running": status.is_running,
         "broken_promises": [breach_data(breach) for breach in status.breaches],
+        "waits": status.waits or None,
     }

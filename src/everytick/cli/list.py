@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.cli.jobs import job_data, last_result, with_status, word
+from everytick.cli.limits import tell_brakes
 from everytick.cli.node_reports import Broken, tell_broken, told_by_nodes
 from everytick.cli.options import reading, watchable
 from everytick.cli.output import is_terminal, say, show_json, show_table
@@ -19,6 +20,7 @@ from everytick.errors import shown
 if TYPE_CHECKING:
     from everytick.app import Everytick
     from everytick.app.questions import JobStatus
+    from everytick.domain.limits import Limits
     from everytick.stores.base import JobRecord
 
 
@@ -36,7 +38,7 @@ def list_verb(
     """List the jobs in the store."""
     from everytick.domain.notices import OWNER
 
-    async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int, Broken]:
+    async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int, Broken, Limits]:
         records = await app.jobs()
         told = await told_by_nodes(app, records)
         stored = {record.job.name for record in records}
@@ -45,9 +47,10 @@ def list_verb(
         shown = records if all_ or failed else [record for record in records if record.job.owner != OWNER]
         chosen = [record for record in shown if _is_chosen(record, contains, tag, failed)]
         pairs = await with_status(app, chosen)
-        return [pair for pair in pairs if not broken or pair[1].breaches], missing, told
+        return [pair for pair in pairs if not broken or pair[1].breaches], missing, told, await app.limits()
 
-    found, missing, told = look(asked)
+    found, missing, told, limits = look(asked)
+    tell_brakes(limits, Times(utc))
     if missing:
         say(f"{missing} of the application's jobs are not in the store yet: its first run brings them there")
     tell_broken(told)

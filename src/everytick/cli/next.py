@@ -11,6 +11,7 @@ from everytick.cli.clock_changes import change_words, clock_changes
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import with_short_ids
+from everytick.cli.limits import tell_brakes
 from everytick.cli.options import reading
 from everytick.cli.output import is_terminal, say, show_json, show_table
 from everytick.cli.session import NoTables, application, look, store_of_app
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from everytick.app import Everytick
     from everytick.app.questions import UpcomingRun
     from everytick.domain.job import Job
+    from everytick.domain.limits import Limits
 
 _MOST = 10_000
 _USUAL = 10
@@ -53,6 +55,8 @@ def next_verb(job: str | None, count: int | None, until: str | None, tz: str | N
     is_one_each = job is None and count is None and until is None
 
     agenda = _agenda(job, 1 if is_one_each else count or _USUAL, skipped=not is_one_each)
+    if agenda.limits is not None:
+        tell_brakes(agenda.limits, times)
     found = sorted((run for run in agenda.runs if end is None or run[0].at <= end), key=lambda run: run[0].at)
     found = found if is_one_each else found[: count or _USUAL]
     rows = [
@@ -75,10 +79,11 @@ def next_verb(job: str | None, count: int | None, until: str | None, tz: str | N
 
 
 class Agenda(NamedTuple):
-    """Runs with their jobs, and the time it is."""
+    """Runs with their jobs, the time it is, and the store's limits and brakes."""
 
     runs: list[tuple[UpcomingRun, Job]]
     now: datetime
+    limits: Limits | None = None
 
 
 def _agenda(job: str | None, count: int, *, skipped: bool) -> Agenda:
@@ -92,7 +97,7 @@ def _agenda(job: str | None, count: int, *, skipped: bool) -> Agenda:
             for record in records
             for run in await upcoming(app, record.job.name, count, skipped=skipped)
         ]
-        return Agenda(runs, await store.now())
+        return Agenda(runs, await store.now(), await app.limits())
 
     app = application(make=True)
     if not app.definitions and app.jobs_folder is None:

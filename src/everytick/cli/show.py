@@ -150,6 +150,8 @@ def _pairs(
         yield "no node can run it", unknown
     if record.parked_reason is not None:
         yield "not planned", record.parked_reason
+    if status.waits:
+        yield "waits", status.waits
     yield "description", job.settings.description
     if job.templates is not None:
         yield "templates", ", ".join(job.templates.names)

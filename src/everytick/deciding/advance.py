@@ -425,11 +425,12 @@ def _waited_for_the_claim(draft: Draft) -> list[int]:
 def _wait(draft: Draft) -> None:
     """Only retries are left: the owner keeps a short wait and gives up its place for a long one.
 
-    The owner keeps no wait that the next instant may end: a newer occurrence is planned first.
+    The owner keeps no wait that the next instant may end: a newer occurrence is planned first. Nor does it keep one
+    that holds a place of a limit: another occurrence may take that place.
     """
     until = _earliest(draft)
     draft.status, draft.ready_at = _AWAITING_RETRY, until
-    if until - draft.now > KEPT_WAIT or draft.is_superseded_by_next():
+    if until - draft.now > KEPT_WAIT or draft.header.holds_place or draft.is_superseded_by_next():
         draft.is_owned, draft.resume_at = False, until
 
 

@@ -37,6 +37,7 @@ class Verdict(StrEnum):
     WAITING_FOR_A_SLOT = "waiting for a slot"
     WAITING_IN_LINE = "waiting in line"
     WAITING_FOR_A_JOB = "waiting for another job"
+    HELD_BACK = "held back by a limit or brake"
     UNKNOWN_TARGET = "no node can run it"
     NOT_DECIDED_YET = "not decided yet"
     CANCELED = "canceled"
@@ -114,7 +115,8 @@ class Evidence:
     the snapshot's. `occurrences` stand at this very time, `spans` hold it. `refused` says why no
     living node can run the job, if that is so. `unmet` says that no node is up that could decide about it.
     `parked_reason` says why nothing of the job is planned now, if that is so. `breaches` are promises that were broken
-    for this instant, and `forecasts` those that will be or may be.
+    for this instant, and `forecasts` those that will be or may be. `held_back` says which limit or brake lets nothing
+    of the job start now.
     """
 
     at: datetime
@@ -131,6 +133,7 @@ class Evidence:
     parked_reason: str = ""
     breaches: tuple[Breach, ...] = ()
     forecasts: tuple[LikelyBreach, ...] = ()
+    held_back: str = ""
 
 
 @value(frozen=True)
@@ -245,6 +248,8 @@ def _verdict_of(evidence: Evidence, found: Occurrence) -> Verdict:
         return Verdict.UNKNOWN_TARGET
     if found.status is _S.QUEUED and _unmet(evidence, found) is not None:
         return Verdict.WAITING_FOR_A_JOB
+    if found.status is _S.PENDING and evidence.held_back:
+        return Verdict.HELD_BACK
     if found.status in _OF_STATUS:
         return _OF_STATUS[found.status]
     if found.status in (_S.SKIPPED, _S.MISSED):
@@ -280,6 +285,8 @@ def _story_of(evidence: Evidence, found: Occurrence) -> str:
             return f"it is pending and may start at {found.ready_at.isoformat()}"
         case _S.PENDING if evidence.refused:
             return f"it is pending, and no living node can run it: {evidence.refused}"
+        case _S.PENDING if evidence.held_back:
+            return f"it is pending and waits: {evidence.held_back}"
         case _S.PENDING:
             return "it is pending, and no node with a free slot of its queue has claimed it yet"
         case _S.QUEUED if missing is not None:
@@ -289,7 +296,8 @@ def _story_of(evidence: Evidence, found: Occurrence) -> str:
         case _S.RUNNING:
             return f"it runs since {_when(found.started_at)} on {found.owner}"
         case _S.AWAITING_RETRY:
-            return f"it waits for a retry at {_when(found.ready_at)}"
+            held_back = f", and then waits: {evidence.held_back}" if evidence.held_back else ""
+            return f"it waits for a retry at {_when(found.ready_at)}{held_back}"
         case _S.SUPERSEDED:
             return f"it gave way before it ran: {found.error or found.reason}"
         case _S.SKIPPED | _S.MISSED:

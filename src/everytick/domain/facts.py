@@ -1,7 +1,7 @@
 """Facts: what people and programs ask of a job or an occurrence. A store writes one, a plan obeys it.
 
-`request` of a store takes one fact and its subject: an occurrence for `Cancel`, a job for every other one. `by` says
-who asks and `reason` why, where the fact keeps them.
+`request` of a store takes one fact and its subject: an occurrence for `Cancel`, a reach for limits and brakes, a job
+for every other one. `by` says who asks and `reason` why, where the fact keeps them.
 """
 
 from dataclasses import replace
@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from everytick.domain.backfills import BackfillOrder, BackfillStatus
 from everytick.domain.config import Overrides
+from everytick.domain.limits import Rate
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
@@ -178,10 +179,58 @@ class Cancel:
     reason: str = "canceled"
 
 
+@value
+class SetLimit:
+    """Let at most `most` occurrences of the reach run at once, and start at this rate. It replaces an earlier limit."""
+
+    most: int | None = None
+    rate: Rate | None = None
+    reason: str = ""
+    by: str = ""
+
+
+@value
+class DropLimit:
+    """Take the limit of the reach away. It changes nothing where there is none."""
+
+    reason: str = ""
+    by: str = ""
+
+
+@value
+class PutBrake:
+    """Let nothing of the reach start from `since` on, or from now on, until `until` or until people release it.
+
+    One that holds from now on replaces those that hold. What runs goes on.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    reason: str = ""
+    by: str = ""
+
+
+@value
+class ReleaseBrake:
+    """End the brakes of the reach that hold now; where none holds, take those away that are still to come.
+
+    What has waited starts in order at this rate, or at one that suits its number; with `at_once`, at no rate.
+    """
+
+    rate: Rate | None = None
+    at_once: bool = False
+    reason: str = ""
+    by: str = ""
+
+
 Asks: TypeAlias = Trigger | Replay | Fill
 Adjusts: TypeAlias = Skip | Move | Amend | Undo
 Backfills: TypeAlias = PlanBackfill | SteerBackfill
-Fact: TypeAlias = Asks | Adjusts | Backfills | Pause | Resume | Reschedule | UndoReschedule | Rewind | Cancel
+Limiting: TypeAlias = SetLimit | DropLimit | PutBrake | ReleaseBrake
+Fact: TypeAlias = Asks | Adjusts | Backfills | Pause | Resume | Reschedule | UndoReschedule | Rewind | Cancel | Limiting
+
+LIMITING: tuple[type[Limiting], ...] = (SetLimit, DropLimit, PutBrake, ReleaseBrake)
+"""What is said of a reach and not of a job or an occurrence."""
 
 ASKS: tuple[type[Asks], ...] = (Trigger, Replay, Fill)
 """What asks for occurrences. Only these take a transaction of the caller's own."""

@@ -7,6 +7,8 @@ Each label stands on a line of its own, in order:
     runner:<name>        a runner that is not everytick's own
     queue:<name>         the queue, unless it is `default`
 
+Before them come the lines of a lane, `limit:<reach>`, which need nothing of a node (`domain/limits.py`).
+
 The text is empty for commands and requests of the queue `default`. A removed job has the text
 `RETIRED`, which every node meets: its occurrences only end. They keep the text they were made
 with, so none of them is claimed by a node that cannot run it.
@@ -54,7 +56,7 @@ def is_met(needs: str, has: Callable[[str], bool]) -> bool:
     """Say whether a node that has these labels meets the needs; one that leaves the default queue out says so too."""
     if needs == RETIRED:
         return True
-    labels = needs.split("\n") if needs else []
+    labels = [label for label in needs.split("\n") if not label.startswith("limit:")] if needs else []
     if not any(label.startswith("queue:") for label in labels):
         labels.append(f"queue:{DEFAULT_QUEUE}")
     return all(map(has, labels))

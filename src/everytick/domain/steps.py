@@ -212,7 +212,8 @@ NOT_STARTED = RunState()
 class OccurrenceHeader:
     """What stays the same about an occurrence from its claim to its end; all steps of a claim share it.
 
-    `found` is the status in which the last claim found it: pending or awaiting_retry.
+    `found` is the status in which the last claim found it: pending or awaiting_retry. `holds_place`: a limit counts
+    this claim.
     """
 
     id: str
@@ -221,6 +222,7 @@ class OccurrenceHeader:
     rules: Rules
     is_recovery_run: bool = False
     found: OccurrenceStatus = OccurrenceStatus.PENDING
+    holds_place: bool = False
 
 
 @value

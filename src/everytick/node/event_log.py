@@ -47,6 +47,8 @@ def level_of(event: Event) -> int:
         return logging.WARNING if event.status in _FAILED and not event.is_last else logging.DEBUG
     if event.kind == "promise_broken":
         return logging.ERROR
+    if event.kind == "braked":
+        return logging.WARNING
     if event.kind == "lost":
         return logging.ERROR if event.status in _FAILED else logging.WARNING
     return logging.ERROR if event.status in _FAILED else logging.INFO

@@ -46,6 +46,9 @@ class Happening(StrEnum):
     DEFINITION_MENDED = "definition_mended"
     PROMISE_BROKEN = "promise_broken"
     PROMISE_KEPT = "promise_kept"
+    LIMITED = "limited"
+    BRAKED = "braked"
+    RELEASED = "released"
 
 
 @value(frozen=True)

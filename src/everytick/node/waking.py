@@ -9,6 +9,7 @@ from everytick.domain.texts import JOB_AHEAD
 from everytick.node.foresight import LEAD_SECONDS, Calm
 from everytick.node.health import in_time
 from everytick.node.inbox import BeatWanted, Inbox, LookWanted
+from everytick.node.limit_watch import LimitWatch
 from everytick.node.planner import Planner
 from everytick.node.scope import Scope
 from everytick.node.tools import Tools
@@ -37,6 +38,7 @@ class Waking:
         self._clock, self._offset, self._health, self._node = tools.clock, tools.offset, tools.health, tools.inbox
         self._poll = tools.settings.poll.total_seconds()
         self._told: datetime | None = None
+        self._limits = LimitWatch(store, tools.listeners)
 
     async def run(self) -> None:
         """Sleep until something may be due, and put LookWanted; repeat until stopped."""
@@ -49,6 +51,7 @@ class Waking:
             self._clock.learn(ahead.now, asked_at)
             self._offset.compare(ahead.now)
             self._health.answered()
+            await self._limits.look(ahead.limit_changes)
             if ahead.needs and self._scope.hear(ahead.needs):
                 # This was an answer about less than the node meets now.
                 self._inbox.put(LookWanted())

@@ -158,7 +158,8 @@ class Ahead:
 
     A job that is due already is not ahead: `due` and `claim` give it. `needs` are all texts of needs that the store
     has, sorted; it is empty if there are as many as `NodeScope.seen`. `alone` says that no other node plans for this
-    scope; a store that cannot know it says False.
+    scope; a store that cannot know it says False. `limit_changes` is the number of the newest change of a limit or
+    brake.
     """
 
     now: datetime
@@ -166,6 +167,7 @@ class Ahead:
     ready_at: datetime | None = None
     needs: tuple[str, ...] = ()
     alone: bool = field(default=False, compare=False)
+    limit_changes: int = field(default=0, compare=False)
 
 
 @value

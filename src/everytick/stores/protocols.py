@@ -15,6 +15,7 @@ from everytick.domain.decisions import Plan, Span
 from everytick.domain.definers import Undefined
 from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
+from everytick.domain.limits import Limits
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.promises import (
@@ -148,7 +149,8 @@ class RunStore(Protocol):
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of its scope, by priority, then age.
 
-        The claim is the durable start.
+        The claim is the durable start. Of a reach that is limited or braked it gives no more than may start now, and
+        others of the scope all the same.
         """
         ...
 
@@ -307,9 +309,14 @@ class JobStore(Protocol):
         """
         ...
 
+    async def limits(self) -> Limits:
+        """Return every reach that has a limit or brake, by name, and the newest changes."""
+        ...
+
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
         """Write one fact about a job or an occurrence, and make its job due. The next plan decides about the fact.
 
+        A fact about a limit or brake names its reach instead, and the next claim obeys it.
         The receipt has the id of the occurrence if the fact asks for one. A repeated key returns the same id.
         `within` is a connection of the caller's own to the same database, for a `Trigger`, a `Replay` or a
         `Fill`: the fact is written in the transaction that is open there, and locks no other row until that commits.

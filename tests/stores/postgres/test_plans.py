@@ -21,7 +21,10 @@ from tests.servers.launch import Server
 from tests.stores.clock import START
 
 COLD = set(get_type_hints(ColdQueries))
-NAMES = sorted({*get_type_hints(Queries), *COLD})
+LOCKS = {"begin_limited_claim", "stop_claims", "stop_limited_claims"}
+"""Statements that lock a table and read nothing."""
+
+NAMES = sorted({*get_type_hints(Queries), *COLD} - LOCKS)
 
 BATCH = 50
 JOBS = 10_000
@@ -93,11 +96,12 @@ WHOLE = {
     "bring_promises_back": "as jobs_ahead",
     "promise_records": "people ask for every promise, and few jobs have one",
     "breach_records": "people ask for the newest breaches of all jobs",
+    "waiting_in_lanes": "people ask how many wait, and the end of a brake counts them once",
     "relabel_wakes": "once a minute, and it finds nothing unless an edit and an ending have met",
 }
 """Queries that read a whole table by their nature."""
 
-BY_ACTIVE = ("beat", "bring_waiting_back", "forget_nodes", "held_by", "nodes", "orphaned", "overdue")
+BY_ACTIVE = ("beat", "bring_waiting_back", "forget_nodes", "held_by", "nodes", "orphaned", "overdue", "owned")
 """What a node holds, and what waits, is found among what is active: an index by owner would be written at every claim.
 The table of those is read whole, and each occurrence is found by its key."""
 
@@ -107,7 +111,7 @@ FOR_PEOPLE = ("history_page", "history_page_of", "prune", "purgeable")
 RARE = ("hold_undefined", "undefined_jobs")
 """What is asked once a minute, of jobs that a start left out; a server without statistics walks another index."""
 
-SMALL = ("wake", "node", "needs", "name_set")
+SMALL = ("wake", "node", "needs", "name_set", "reach", "brake", "limit_start", "limit_change")
 """Tables that hold what has happened since the last plans, or are as small as the fleet and what it is made of."""
 
 INDEXES = {

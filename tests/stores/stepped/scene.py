@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from everytick.deciding.plan import plan
 from everytick.domain.decisions import Plan
-from everytick.domain.facts import Cancel, Pause, Resume, Trigger
+from everytick.domain.facts import Cancel, DropLimit, Pause, Resume, SetLimit, Trigger
 from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Step
 from everytick.errors import EverytickError
@@ -92,6 +92,7 @@ DEEDS: Mapping[str, Deed] = {
     "request": lambda store, scene: store.request(
         scene.job_id, Trigger("key", scheduled_for=scene.claim.occurrence.scheduled_for)
     ),
+    "limit": lambda store, scene: store.request("all", SetLimit(most=1)),
     "cancel_asked": lambda store, scene: store.request(scene.asked_id, Cancel("by hand")),
 }
 
@@ -138,6 +139,7 @@ async def state(store: AnyStore, scene: Scene) -> dict[str, Any]:
         "occurrences": [(_untimed(whole.occurrence), whole.runs, whole.attempts) for whole in wholes],
         "spans": list(await store.spans(scene.job_id, scene.batch.snapshots[0].watermark, await store.now())),
         "reports": [each.id for each in await store.reports(NodeScope("node-1"), 100)],
+        "limits": await store.limits(),
         "nodes": [(node.id, node.beat_at, node.holds, node.beats) for node in await store.nodes()],
     }
 
@@ -167,6 +169,7 @@ async def require_settles(store: AnyStore, scene: Scene, clock: ManualClock) -> 
     """Let time pass and nodes work; then everything has ended once, and what had ended is as it was."""
     before = {each.id: each for each in await occurrences(store) if each.status in ENDED}
     await store.request(scene.job_id, Resume())
+    await store.request("all", DropLimit())
     for _ in range(8):
         clock.move(minutes=11)
         for node in ("worker", "reaper"):

@@ -81,6 +81,27 @@ async def test_what_no_living_node_can_run_is_told_with_the_reason(told: Told) -
     assert (await told.asked(at(10))).verdict is Verdict.WAITING_FOR_A_SLOT
 
 
+async def test_what_a_limit_or_brake_holds_back_is_told_with_its_reach(told: Told) -> None:
+    """S1-040: how far the limit is used; a brake comes before it."""
+    await told.define(tags=["crm"], overlap="allow")
+    await told.until(at(10))
+    await told.tick.set_limit("tag:crm", most=1)
+    await claim_one(told.store)
+    await told.until(at(11))
+
+    found = await told.asked(at(11))
+    assert found.verdict is Verdict.HELD_BACK
+    assert "it is pending and waits: limit of tag crm (1 of 1)" in found.text
+    assert (await told.tick.status("report")).waits == "limit of tag crm (1 of 1)"
+
+    await told.tick.brake(reason="the database moves")
+    assert "waits: brake of all (the database moves)" in (await told.asked(at(11))).text
+    await told.tick.release(at_once=True)
+    await told.tick.remove_limit("tag:crm")
+    assert (await told.asked(at(11))).verdict is Verdict.WAITING_FOR_A_SLOT
+    assert (await told.tick.status("report")).waits == ""
+
+
 async def test_what_came_behind_an_occurrence_that_no_node_can_run_is_told_so(told: Told) -> None:
     """B10: the job was not busy, it stood still."""
     await told.define()

@@ -1,6 +1,7 @@
 """Shared by the verbs of the store in memory: its rows, clock and bell, and the moves and ends of occurrences."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from heapq import merge
@@ -12,12 +13,13 @@ from everytick.domain.statuses import OccurrenceStatus, may_move
 from everytick.domain.steps import Row, closed, failed_at
 from everytick.errors import NotFound
 from everytick.stores.base import new_token
-from everytick.stores.memory.rows import JobRow, NodeRow, OccurrenceRow
+from everytick.stores.memory.rows import CountedStart, JobRow, NodeRow, OccurrenceRow
 from everytick.stores.memory.tables import Tables
 from everytick.stores.open_batches import OpenBatches
 
 if TYPE_CHECKING:
     from everytick.domain.definers import NameSet
+    from everytick.domain.limits import LimitChange, Reach
     from everytick.stores.base import NodeScope
     from everytick.stores.memory.ordered import Ordered
 
@@ -44,6 +46,9 @@ class Base:
         self._rung = asyncio.Event()
         self._telling: list[str] = []
         self._open_batches = OpenBatches[str]()
+        self._reaches: dict[str, Reach] = {}
+        self._starts: defaultdict[str, list[CountedStart]] = defaultdict(list)
+        self._limit_changes: list[LimitChange] = []
 
     def _now(self) -> datetime:
         now = self._clock()

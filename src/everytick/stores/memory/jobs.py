@@ -10,7 +10,7 @@ from everytick.domain import facts, ids
 from everytick.domain.backfills import BackfillRecord
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
 from everytick.domain.dependencies import Dependency
-from everytick.domain.facts import ASKS, REVISES, Fact, adjusted, request_of
+from everytick.domain.facts import ASKS, LIMITING, REVISES, Fact, adjusted, request_of
 from everytick.domain.job import Job, dated
 from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
@@ -247,6 +247,8 @@ class Jobs(Planning):
         now = self._now()
         if isinstance(fact, facts.Cancel):
             return Receipt(subject, self._cancel(subject, fact.reason, now))
+        if isinstance(fact, LIMITING):
+            return self._say(subject, fact, now)
         row = self._job(subject)
         receipt = self._write(row, fact, now)
         if receipt.changed:

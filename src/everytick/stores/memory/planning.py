@@ -45,8 +45,8 @@ from everytick.stores.base import (
 from everytick.stores.each_alone import each_alone
 from everytick.stores.memory.backfills import open_backfill, write_filling
 from everytick.stores.memory.base import UNSTARTED, WELL, merged
+from everytick.stores.memory.limiting import LimitedClaims
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
-from everytick.stores.memory.running import Running
 from everytick.stores.open_requests import PAST_LIMIT, PastAsked, past_of, pasts_asked
 from everytick.stores.storing_rules import NOTHING_TO_KEEP, is_in_force, own_overrides
 
@@ -63,7 +63,7 @@ _BUSY_SHOWN = 100
 """Most busy occurrences in a snapshot. Their number is exact; a plan needs no more of them than it can create."""
 
 
-class Planning(Running):
+class Planning(LimitedClaims):
     """Snapshots and plans."""
 
     @asynccontextmanager

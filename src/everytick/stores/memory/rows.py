@@ -215,7 +215,8 @@ class OccurrenceRow:
     """One occurrence: its creation, its status, and what its owner needs to go on.
 
     `awaited` says that something follows from its end, which then wakes the job. `found` is the status before the
-    last claim, `node` the last node that ran it. The last three belong to `Tables`: its place in its job's line,
+    last claim, `node` the last node that ran it. `holds_place`: a limit counts its last claim, and its end rings the
+    bell. The last three belong to `Tables`: its place in its job's line,
     among the claimable occurrences, and among the unreported ones.
     """
 
@@ -248,6 +249,7 @@ class OccurrenceRow:
     superseded_by_next: bool = False
     report_due: bool = False
     awaited: bool = False
+    holds_place: bool = False
     execution_timeout: timedelta | None = None
     runs: dict[str, RunState] = field(default_factory=dict)
     attempts: dict[tuple[str, int], AttemptRow] = field(default_factory=dict)
@@ -257,9 +259,10 @@ class OccurrenceRow:
 
     @property
     def is_unclaimed(self) -> bool:
-        """Whether a node may claim it, now or at `ready_at`. Those of a disabled job wait until it is enabled."""
-        idle = self.status is _S.PENDING or (self.status is _S.AWAITING_RETRY and self.owner is None)
-        return idle and self.job.job.enabled
+        """Whether a node may claim it, now or at `ready_at`. A retry of a disabled job waits until it is enabled."""
+        if self.status is _S.AWAITING_RETRY:
+            return self.owner is None and self.job.job.enabled
+        return self.status is _S.PENDING
 
     @property
     def deadline_at(self) -> datetime | None:
@@ -299,3 +302,12 @@ class OccurrenceRow:
             updated_at=self.updated_at,
             node=self.node,
         )
+
+
+@dataclass(slots=True, eq=False)
+class CountedStart:
+    """One claim that a limit counts: as running while the occurrence has an owner, and as a start."""
+
+    row: OccurrenceRow
+    fence: int
+    at: datetime

@@ -30,8 +30,8 @@ class Running(Base):
 
     def _claimed(self, scope: NodeScope, limit: int) -> list[Claim]:
         now = self._now()
-        rows = merged(self._tables.ready, scope, _claim_order)
-        ready = (row for row in rows if row.job.id not in scope.unknown and not _waits_for_a_plan(row, now))
+        rows = merged(self._tables.ready, scope, claim_order)
+        ready = (row for row in rows if row.job.id not in scope.unknown and not waits_for_a_plan(row, now))
         taken = list(islice(ready, limit))
         if taken:
             # A claim counts as a beat, so that no reaper takes it from a node that was silent for long.
@@ -156,6 +156,7 @@ class Running(Base):
             rules=rules,
             is_recovery_run=row.creation.late and row.creation.cause is Cause.SCHEDULE,
             found=row.found,
+            holds_place=row.holds_place,
         )
         life = OccurrenceLife(
             status=row.status,
@@ -207,7 +208,7 @@ class Running(Base):
         # An end that is not awaited wakes no job. An occurrence that is ready later rings the bell.
         if row.awaited and (step.end is not None or step.resume_at is not None):
             self._wake(row.job, now)
-        elif step.release or step.resume_at is not None:
+        elif step.release or step.resume_at is not None or (step.end is not None and row.holds_place):
             self._ring()
         if step.release:
             self._hold_given_back(row, step, now)
@@ -229,7 +230,7 @@ def _key(row: OccurrenceRow) -> ClaimKey:
     return ClaimKey(row.handle, row.fence, row.token)
 
 
-def _waits_for_a_plan(row: OccurrenceRow, now: datetime) -> bool:
+def waits_for_a_plan(row: OccurrenceRow, now: datetime) -> bool:
     """Whether the row is a retry that the next instant supersedes, and its job is due: then the plan comes first."""
     due_at = row.job.wake_at if row.superseded_by_next else None
     return due_at is not None and due_at <= now
@@ -245,7 +246,7 @@ def _last_node(row: OccurrenceRow) -> str | None:
     return max(tries)[2] if tries else None
 
 
-def _claim_order(row: OccurrenceRow) -> tuple[int, datetime, str]:
+def claim_order(row: OccurrenceRow) -> tuple[int, datetime, str]:
     return -row.priority, row.line_at, row.id
 
 

@@ -88,7 +88,11 @@ class MemoryStore(Recording, PromiseVerbs, Definers, HistoryVerbs):
         later = [tables.wakes[needs].since((now + _TICK,)) for needs in scope.met if needs in tables.wakes]
         wakes = [row.wake_at for rows in later for row in islice(rows, 1) if row.wake_at is not None]
         firsts = [row for needs in scope.met for row in islice(tables.early.get(needs, ()), 1)]
-        ready_at = min((row.ready_at for row in firsts), default=None)
+        ready = [row.ready_at for row in firsts]
+        if self._reaches and (opens_at := self._opens_at(now)) is not None:
+            ready.append(opens_at)
+        ready_at = min(ready, default=None)
         texts = tuple(sorted(tables.needs)) if len(tables.needs) != scope.seen else ()
         # Alone: no other process shares this memory.
-        return Ahead(now, min(wakes, default=None), ready_at, texts, alone=True)
+        number = len(self._limit_changes)
+        return Ahead(now, min(wakes, default=None), ready_at, texts, alone=True, limit_changes=number)

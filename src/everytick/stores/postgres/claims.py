@@ -44,6 +44,7 @@ CLAIM_COLUMNS = (
     "claim_token",
     "node",
     "found",
+    "holds_place",
 )
 """The columns of a claim, in the order in which `claim` takes them: a statement says «claim» where they belong."""
 
@@ -87,6 +88,7 @@ def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Cla
         token,
         _,
         found,
+        holds_place,
         *_,
     ) = row
     job, rules = kept.job, kept.rules
@@ -100,6 +102,7 @@ def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Cla
         rules=rules,
         is_recovery_run=late and CAUSES[cause] is Cause.SCHEDULE,
         found=STATUSES[found],
+        holds_place=holds_place,
     )
     life = OccurrenceLife(
         status=STATUSES[status],

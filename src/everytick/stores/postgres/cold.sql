@@ -489,3 +489,96 @@ update {schema}.job_tally
    set last_success = row(:scheduled_for, :started_at, :ended_at, :occurrence_id)::{schema}.ended,
        other_success = last_success
  where job_key = :job_key and (last_success).id is distinct from :occurrence_id::uuid;
+
+-- stop_claims --
+-- Lets no occurrence be written by others before the transaction ends, once those have committed who write one now: a
+-- claim takes its snapshot once it has this lock, so it comes wholly before or sees what this transaction writes.
+lock table {schema}.occurrence in share row exclusive mode;
+
+-- stop_limited_claims --
+-- The same for claims that look at limits; it comes first, as these take their locks in this order.
+lock table {schema}.reach in exclusive mode;
+
+-- begin_limited_claim --
+-- Nobody changes a limit before the transaction ends.
+lock table {schema}.reach in row share mode;
+
+-- owned --
+-- Returns everything that a node owns, by rising handle.
+select o.handle, o.fence, o.job_key, o.version, o.needs, o.claimed_at
+  from {schema}.active a
+ cross join lateral (select * from {schema}.occurrence o
+                      where o.handle = a.handle and o.status < {first_ended} and o.owner is not null offset 0) o
+ order by o.handle;
+
+-- ripen_lanes --
+-- Lets early ones whose time has come stand in line, the longest-waiting first; what another holds is passed over.
+with ripe as materialized (
+    select c.ctid as place, c.handle
+      from {schema}.claimable c
+     cross join lateral (select from {schema}.occurrence e where e.handle = c.handle for no key update skip locked) e
+     where c.is_early and c.needs {in needs} and c.ready_at <= :now
+     order by c.ready_at
+     limit 5000
+       for update of c skip locked
+), unlisted as (
+    delete from {schema}.claimable where ctid = any(array(select place from ripe))
+    returning handle, id, line_at, ready_at, priority, needs
+), listed as (
+    insert into {schema}.claimable (handle, id, line_at, ready_at, priority, is_early, needs)
+    select handle, id, line_at, ready_at, priority, false, needs from unlisted
+)
+update {schema}.occurrence o set is_early = false where o.handle = any(array(select handle from ripe));
+
+-- ready_in_lane --
+-- Returns what may start now of one text of needs, higher priority first, then the oldest in line; without some jobs, and
+-- without some occurrences. A retry that the next instant supersedes waits while its job is due, and one of a disabled
+-- job waits too.
+select r.handle, r.job_key, r.version, c.priority, c.line_at, c.id as occurrence_id
+  from {schema}.claimable c
+ cross join lateral (
+       select r.handle, r.job_key, r.version from {schema}.occurrence r
+        where r.handle = c.handle
+          and not r.is_early and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
+          and r.job_key <> all(array(select j.job_key from {schema}.job j where j.id {in job_ids}))
+          and r.handle <> all(:handles::bigint[])
+          and (r.status = {pending} or not exists (
+               select from {schema}.job_version d
+                where d.job_key = r.job_key and not d.enabled
+                  and d.version = (select s.version from {schema}.job_state s where s.job_key = r.job_key)
+               offset 0))
+          and (not r.superseded_by_next or not (
+               exists (select from {schema}.job_state s where s.job_key = r.job_key and s.wake_at <= :now offset 0)
+               or exists (select from {schema}.wake w where w.job_key = r.job_key offset 0)))
+       offset 0) r
+ where not c.is_early and c.needs = :needs
+ order by c.priority desc, c.line_at, c.id
+ limit :limit;
+
+-- move_lanes --
+-- Lets these wait in other lanes; what another claims or changes at this moment is passed over.
+update {schema}.occurrence o set needs = moves.needs
+  from {rows moves: handle bigint, needs text}
+ where o.handle = moves.handle and o.handle = any(array(
+       select r.handle
+         from {schema}.occurrence r
+        where r.handle = any(:moves_handle::bigint[])
+          and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
+        order by r.handle
+          for update skip locked));
+
+-- waiting_in_lanes --
+-- Returns how many are ready of each text of needs.
+select c.needs, count(*)::int as count from {schema}.claimable c where c.ready_at is null or c.ready_at <= :now group by c.needs;
+
+-- pick_ready --
+-- Locks and returns those of these that may still be claimed and that no other claim takes at this moment.
+select o.handle, o.fence from {schema}.occurrence o
+ where o.handle {in handles} and not o.is_early
+   and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null))
+ order by o.handle
+   for update skip locked;
+
+-- unlist_claimed --
+-- Takes these, which are locked, out of the claimable ones.
+select {schema}.unlist(o) from {schema}.occurrence o where o.handle {in handles};

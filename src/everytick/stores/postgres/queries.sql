@@ -25,7 +25,7 @@ select case when is_called then last_value else 0 end from everytick.pulse;
 -- ahead --
 -- Returns the store's time and what comes next after it of the needs `needs`: the earliest look at a job that nothing makes
 -- due already, and the earliest occurrence that needs a node and nothing but time; and every text of needs, unless
--- there are `seen`.
+-- there are `seen`. It says whether limits hold, of which the verb `opens_at` knows more.
 with moment as materialized (
     select everytick.everytick_now() as now
 )
@@ -41,7 +41,9 @@ select moment.now,
          cross join lateral (select e.ready_at from everytick.claimable e
                               where e.is_early and e.needs = n.needs and e.ready_at > moment.now
                               order by e.ready_at limit 1) r) as ready_at,
-       case when (select count(*) from everytick.needs) <> :seen then array(select text from everytick.needs) end as needs
+       case when (select count(*) from everytick.needs) <> :seen then array(select text from everytick.needs) end as needs,
+       exists (select from everytick.reach) as is_limited,
+       coalesce((select max(change_key) from everytick.limit_change), 0) as limit_changes
   from moment;
 
 -- add_needs --
@@ -491,7 +493,7 @@ update everytick.job_state s
 -- Writes a few plans whole that only create, mark, answer requests and move on, each on the condition that its job's revision
 -- is still the snapshot's; returns those jobs, and rings where anybody else may have
 -- something to do. Facts that come while it waits for a job are not seen and stay: they make the job due again.
--- Where nothing of the needs `met` is ready, it gives what it makes and `wanted` marks to the node `node`, in the columns of a
+-- Where nothing of the needs `met` is ready and no limit holds, it gives what it makes and `wanted` marks to the node `node`, in the columns of a
 -- claim with the token `claim_token`: each would be the first in line.
 with moment as materialized (
     select everytick.everytick_now() as now
@@ -507,6 +509,7 @@ with moment as materialized (
      cross join lateral (select count(*) as facts from everytick.wake w where w.job_key = p.job_key) f
 ), line as materialized (
     select :node::text is not null
+           and not exists (select from everytick.reach)
            and not exists (
                select from unnest(:met::text[]) n(needs)
                 cross join lateral (select from everytick.claimable r
@@ -598,12 +601,14 @@ select made.*, settled.job_key as settled, (select count(*) from bell)
 -- It is a sign of life: a node that was silent for long must not lose at once what it just took.
 -- Where the time of early ones has come, it gives nothing and says so: `ripen` lets them stand in line with the
 -- others, and the claim that follows takes them as they are.
+-- Where a limit or brake holds it gives nothing too and says so: another verb claims then.
 with moment as materialized (
     select everytick.everytick_now() as now
 ), unripe as materialized (
     select not :is_ripe::bool and exists (
            select from everytick.claimable e
-            where e.is_early and e.needs = any(:needs::text[]) and e.ready_at <= (select now from moment)) as found
+            where e.is_early and e.needs = any(:needs::text[]) and e.ready_at <= (select now from moment)) as found,
+           exists (select from everytick.reach) as is_limited
 ), picked as materialized (
     select r.place, r.handle
       from unnest(:needs::text[]) n(needs)
@@ -625,7 +630,7 @@ with moment as materialized (
                                    where s.job_key = r.job_key and s.wake_at <= (select now from moment) offset 0)
                           or exists (select from everytick.wake w where w.job_key = r.job_key offset 0)))
                      for update skip locked) r
-            where not (select found from unripe) and not c.is_early and c.needs = n.needs
+            where not (select found or is_limited from unripe) and not c.is_early and c.needs = n.needs
             order by c.priority desc, c.line_at, c.id
             limit :limit
               for update of c skip locked) r
@@ -645,7 +650,7 @@ with moment as materialized (
     select :node, moment.now, 1 from moment where exists (select from taken)
     on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 )
-select taken.*, unripe.found as is_unripe from unripe left join taken on true;
+select taken.*, unripe.found as is_unripe, unripe.is_limited from unripe left join taken on true;
 
 -- ripen --
 -- Lets early ones whose time has come stand in line, the longest-waiting first; what another holds is passed over.
@@ -809,7 +814,7 @@ with sent as (
       from held h
      where h.move is not null and o.handle = h.handle and o.handle = any(array(select handle from held))
     returning o.handle, o.job_key, h.move, h.owed, h.awaited, h.failure, o.status, o.scheduled_for, o.started_at, o.ended_at,
-              o.updated_at, o.id, o.needs
+              o.updated_at, o.id, o.needs, o.holds_place
 ), told as (
     select m.job_key, m.handle as place, true as is_end,
            m.status in ({completed}, {completed_with_errors}) as is_success, m.scheduled_for, m.started_at, m.ended_at, m.id,
@@ -831,7 +836,7 @@ with sent as (
 ), owed as (
     insert into everytick.report (needs, ended_at, handle) select needs, ended_at, handle from moved where owed
 ), bell as (
-    select everytick.ring() where exists (select from moved where move in (1, 2, 4, 5) or (move = 3 and awaited))
+    select everytick.ring() where exists (select from moved where move in (1, 2, 4, 5) or (move = 3 and (awaited or holds_place)))
 )
 select handle from held where move is not null
 union all
@@ -859,7 +864,7 @@ with sent as (
      where o.handle = s.handle and o.fence = s.fence and o.claim_token = s.token and o.step_number < s.number
        and o.handle = any(:handles)
     returning o.handle, o.job_key, s.is_end, s.owed, o.awaited, o.node, o.scheduled_for, o.started_at as begun_at, o.updated_at,
-              o.id, o.needs, o.has_rows, s.task, s.started_at, s.ended_at, s.result
+              o.id, o.needs, o.has_rows, o.holds_place, s.task, s.started_at, s.ended_at, s.result
 ), run as (
     insert into everytick.task_run (handle, task, status, attempts, retries, last_attempt_status, out_of_time, started_at,
                                     ended_at, result)
@@ -906,7 +911,7 @@ with sent as (
 ), owed as (
     insert into everytick.report (needs, ended_at, handle) select needs, ended_at, handle from moved where owed
 ), bell as (
-    select everytick.ring() where exists (select from moved where is_end and awaited)
+    select everytick.ring() where exists (select from moved where is_end and (awaited or holds_place))
 )
 select handle from moved
 union all

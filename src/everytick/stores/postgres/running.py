@@ -85,17 +85,19 @@ class Execution:
         self._shared, self._door, self._sql = shared, shared.door, shared.sql
 
     @patiently
-    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
-        """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim] | None:
+        """Give the node up to `limit` ready occurrences of its scope, by priority, then age. None: a limit holds."""
         async with self._door.connection() as db:
             found = await self._take_ready(db, scope, limit)
+            if found is None:
+                return None
             found.sort(key=place_in_line)
             claims, unreadable = await self._shared.claims(db, found)
             if unreadable:
                 await db.execute(*self._sql.give_back(handles=unreadable, node=scope.node))
         return claims
 
-    async def _take_ready(self, db: Connection, scope: NodeScope, limit: int) -> list[Row]:
+    async def _take_ready(self, db: Connection, scope: NodeScope, limit: int) -> list[Row] | None:
         """Claim. If early occurrences have become ready, move them to the claimable ones first."""
         claim = partial(
             self._sql.claim,
@@ -106,9 +108,13 @@ class Execution:
             token=new_token(),
         )
         found = await db.fetch(*claim(is_ripe=False))
+        if found[0]["is_limited"]:
+            return None
         if found[0]["is_unripe"]:
             await db.execute(*self._sql.ripen(needs=scope.met))
             found = await db.fetch(*claim(is_ripe=True))
+            if found[0]["is_limited"]:
+                return None
         return [] if found[0]["handle"] is None else list(found)
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:

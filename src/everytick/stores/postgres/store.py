@@ -156,7 +156,8 @@ class PostgresStore(ColdVerbs):
         async with self._door.connection() as db:
             row = await db.fetchrow(*self._sql.ahead(needs=scope.met, seen=scope.seen))
         needs = tuple(sorted(row["needs"])) if row["needs"] else ()
-        return Ahead(row["now"], row["wake_at"], row["ready_at"], needs)
+        ahead = Ahead(row["now"], row["wake_at"], row["ready_at"], needs, limit_changes=row["limit_changes"])
+        return await self._ahead_within_limits(ahead) if row["is_limited"] else ahead
 
     async def bell(self, seconds: float) -> bool:
         """Wait up to `seconds` for a hint that something changed. Return whether one came."""
@@ -178,7 +179,8 @@ class PostgresStore(ColdVerbs):
 
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
-        return await self._execution.claim(scope, limit)
+        claims = await self._execution.claim(scope, limit)
+        return await self._claim_within_limits(scope, limit) if claims is None else claims
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Write each step whose claim still has the fence and token of the occurrence."""

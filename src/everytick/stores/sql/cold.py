@@ -3,6 +3,7 @@
 import builtins
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from everytick.domain.decisions import Span
 from everytick.domain.definers import Undefined
 from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
+from everytick.domain.limits import Limits
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.promises import (
@@ -26,6 +28,7 @@ from everytick.domain.promises import (
 from everytick.domain.snapshots import Edition, JobSnapshot, Request
 from everytick.domain.steps import OccurrenceEnd
 from everytick.stores.base import (
+    Ahead,
     Claim,
     ClaimKey,
     Coming,
@@ -55,6 +58,7 @@ from everytick.stores.sql.verbs import (
     facts,
     history,
     job_records,
+    limiting,
     nodes,
     promises,
     purging,
@@ -150,6 +154,20 @@ class ColdVerbs(ABC):
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
         """Delete up to `limit` occurrences of a removed job, and the job with the last of them."""
         return await self._transact(partial(purging.purge, self._q, job_id, limit))
+
+    async def limits(self) -> Limits:
+        """Return every reach that has a limit or brake, and the newest changes."""
+        return await self._question(partial(limiting.limits, self._q))
+
+    async def _claim_within_limits(self, scope: NodeScope, limit: int) -> builtins.list[Claim]:
+        """Claim where a limit or brake holds."""
+        return await self._transact(partial(limiting.claim, self._q, scope, limit, new_token()))
+
+    async def _ahead_within_limits(self, ahead: Ahead) -> Ahead:
+        """Return the same with the moment at which a limit or brake lets something start, if that comes sooner."""
+        opens_at = await self._question(partial(limiting.opens_at, self._q))
+        moments = [at for at in (ahead.ready_at, opens_at) if at is not None]
+        return replace(ahead, ready_at=min(moments, default=None))
 
     # ------------------------------------------------------------------------------------------------- the history
 

@@ -172,6 +172,33 @@ class ColdQueries(Statements):
     count_fills: Statement
     purge_fills: Statement
     purge_backfills: Statement
+    reaches: Statement
+    brakes: Statement
+    hold_reaches: Statement
+    keep_reach: Statement
+    forget_reach: Statement
+    forget_brakes: Statement
+    add_brake: Statement
+    add_limit_change: Statement
+    limit_changes: Statement
+    add_starts: Statement
+    forget_starts: Statement
+    forget_starts_of: Statement
+    running_in: Statement
+    started_in: Statement
+    known_lanes: Statement
+    hold_places: Statement
+    own_in_lanes: Statement
+    stop_claims: Statement
+    stop_limited_claims: Statement
+    begin_limited_claim: Statement
+    owned: Statement
+    ripen_lanes: Statement
+    ready_in_lane: Statement
+    move_lanes: Statement
+    waiting_in_lanes: Statement
+    pick_ready: Statement
+    unlist_claimed: Statement
 
     @property
     def belonging_to_a_job(self) -> tuple[Statement, ...]:

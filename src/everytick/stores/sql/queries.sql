@@ -796,3 +796,107 @@ delete from {schema}.promise where job_key = :job_key;
 -- purge_breaches --
 -- Forgets the breaches of a job.
 delete from {schema}.breach where job_key = :job_key;
+
+-- ---------------------------------------------------------------------------------------------------------- limits
+
+-- reaches --
+-- Returns every reach for which a limit, a brake or a release holds, by name.
+select reach, most, rate_count, rate_per, is_burst, reason, set_by, set_at, release_count, release_per,
+       is_release_burst, release_left, released_at, released_by
+  from {schema}.reach order by reach;
+
+-- brakes --
+-- Returns every brake, by its beginning.
+select reach, since_at, until_at, reason, braked_by from {schema}.brake order by reach, since_at, brake_key;
+
+-- hold_reaches --
+-- Locks these reaches: no other claim counts or takes their places before the transaction ends.
+select r.reach from {schema}.reach r where r.reach {in reaches} order by r.reach {lock r};
+
+-- keep_reach --
+-- Writes what holds for a reach.
+insert into {schema}.reach (reach, most, rate_count, rate_per, is_burst, reason, set_by, set_at, release_count,
+                            release_per, is_release_burst, release_left, released_at, released_by)
+values (:reach, :most, :rate_count, :rate_per, :is_burst, :reason, :set_by, :set_at, :release_count, :release_per,
+        :is_release_burst, :release_left, :released_at, :released_by)
+on conflict (reach) do update
+   set most = excluded.most, rate_count = excluded.rate_count, rate_per = excluded.rate_per,
+       is_burst = excluded.is_burst, reason = excluded.reason, set_by = excluded.set_by, set_at = excluded.set_at,
+       release_count = excluded.release_count, release_per = excluded.release_per,
+       is_release_burst = excluded.is_release_burst, release_left = excluded.release_left,
+       released_at = excluded.released_at, released_by = excluded.released_by;
+
+-- forget_reach --
+-- Nothing holds for the reach any more.
+delete from {schema}.reach where reach = :reach;
+
+-- forget_brakes --
+-- Takes the brakes of a reach away.
+delete from {schema}.brake where reach = :reach;
+
+-- add_brake --
+-- Writes one brake.
+insert into {schema}.brake (reach, since_at, until_at, reason, braked_by)
+values (:reach, :since_at, :until_at, :reason, :braked_by);
+
+-- add_limit_change --
+-- Notes who changed what of a reach, and why.
+insert into {schema}.limit_change (changed_at, reach, what, reason, changed_by)
+values (:changed_at, :reach, :what, :reason, :changed_by);
+
+-- limit_changes --
+-- Returns the newest changes of limits and brakes, newest first.
+select change_key, changed_at, reach, what, reason, changed_by from {schema}.limit_change order by change_key desc limit :limit;
+
+-- add_starts --
+-- Notes claims that limits count.
+insert into {schema}.limit_start (reach, handle, fence, started_at)
+select starts.reach, starts.handle, starts.fence, starts.started_at
+  from {rows starts: reach text, handle bigint, fence int, started_at timestamptz}
+ where true
+on conflict do nothing;
+
+-- forget_starts --
+-- Forgets claims of a reach that were made up to this moment and are over.
+delete from {schema}.limit_start
+ where reach = :reach and started_at <= :over_at
+   and not exists (select 1 from {schema}.occurrence o where o.handle = limit_start.handle and o.owner is not null);
+
+-- forget_starts_of --
+-- Forgets every claim of a reach.
+delete from {schema}.limit_start where reach = :reach;
+
+-- running_in --
+-- Returns how many occurrences of each of these reaches a node owns.
+select s.reach, count(distinct s.handle) as running
+  from {schema}.limit_start s join {schema}.occurrence o on o.handle = s.handle
+ where s.reach {in reaches} and o.owner is not null
+ group by s.reach;
+
+-- started_in --
+-- Returns for each of these spans of a reach how many have started in it, and when the nth of the newest has started.
+-- A start that lies ahead was written before the clock was set back.
+select spans.place,
+       (select count(*) from {schema}.limit_start s
+         where s.reach = spans.reach and s.started_at > spans.since_at and s.started_at <= :ahead_at) as count,
+       (select n.started_at
+          from (select s.started_at, row_number() over (order by s.started_at desc) as nth
+                  from {schema}.limit_start s where s.reach = spans.reach and s.started_at <= :ahead_at) n
+         where n.nth = spans.nth) as nth_started_at
+  from {rows spans: place int, reach text, nth int, since_at timestamptz};
+
+-- known_lanes --
+-- Returns the needs of every lane.
+select text as needs from {schema}.needs where text >= 'limit:' and text < 'limit;';
+
+-- hold_places --
+-- Lets these occurrences ring when they end.
+update {schema}.occurrence set holds_place = true where handle {in handles};
+
+-- own_in_lanes --
+-- The durable start, where limits hold: `places` are those that a limit counts.
+update {schema}.occurrence
+   set found = status, status = {running}, owner = :node, node = :node, fence = fence + 1, claim_token = :token,
+       claimed_at = :now, started_at = coalesce(started_at, :now), updated_at = :now,
+       holds_place = handle {in places}
+ where handle {in handles};

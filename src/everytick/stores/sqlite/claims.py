@@ -118,7 +118,7 @@ def _claims(connection: sqlite3.Connection, found: Found) -> list[Claim]:
     for row, compiled in found:
         (
             seq, _, _, id_, scheduled_for, status, cause, late, _, _, _, ready_at, owner, fence, started_at, ended_at,
-            error, overrides, payload, _, _, _, _, number, claimed_at, lost, cancel, token, _, found_as,
+            error, overrides, payload, _, _, _, _, number, claimed_at, lost, cancel, token, _, found_as, holds_place,
         ) = row  # fmt: skip
         job, rules, own = compiled.job, compiled.rules, NO_OVERRIDES
         if overrides is not None or payload is not None:
@@ -132,6 +132,7 @@ def _claims(connection: sqlite3.Connection, found: Found) -> list[Claim]:
             rules=rules,
             is_recovery_run=late == 1 and CAUSES[cause] is _SCHEDULE,
             found=STATUSES[found_as],
+            holds_place=holds_place == 1,
         )
         life = OccurrenceLife(
             status=STATUSES[status],
@@ -155,7 +156,7 @@ def _record(row: Columns, job_id: str, own: Overrides) -> Occurrence:
     (
         _, _, version, id_, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
         owner, fence, started_at, ended_at, error, _, _, replay_of, reason, created_at, updated_at, _, _, _, _, _,
-        node, _,
+        node, _, _,
     ) = row  # fmt: skip
     at = rows.Moments()
     return Occurrence(

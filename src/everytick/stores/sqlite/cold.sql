@@ -333,3 +333,62 @@ update {schema}.job_state
        other_success_started_at = last_success_started_at, other_success_at = last_success_at,
        other_success_id = last_success_id
  where job_key = :job_key and (last_success_id is null or last_success_id <> :occurrence_id);
+
+-- stop_claims --
+-- Claims come before or after: the file has one writer.
+select 1 as stopped;
+
+-- stop_limited_claims --
+-- So do those that look at limits.
+select 1 as stopped;
+
+-- begin_limited_claim --
+-- Nobody changes a limit before the transaction ends.
+select 1 as begun;
+
+-- owned --
+-- Returns everything that a node owns, by rising handle.
+select handle, fence, job_key, version, needs, claimed_at from occurrence indexed by occurrence_held
+ where owner is not null order by handle;
+
+-- ripen_lanes --
+-- What had to wait for its ready_at stands among the ready ones from then on.
+update occurrence set is_early = 0 where is_early = 1 and needs {in needs} and ready_at <= :now;
+
+-- ready_in_lane --
+-- Returns what may start now of one text of needs, higher priority first, then the oldest in line; without some jobs, and
+-- without some occurrences. A retry that the next instant supersedes waits while its job is due.
+select handle, job_key, version, priority, line_at, id as occurrence_id
+  from occurrence
+ where needs = :needs and is_early = 0 and (status = {pending} or (status = {awaiting_retry} and owner is null))
+   and job_key not in (select j.job_key from job j where j.id {in job_ids})
+   and handle not {in handles}
+   and (superseded_by_next = 0 or not exists (
+         select 1 from job_state s where s.job_key = occurrence.job_key and s.wake_at <= :now))
+ order by priority desc, line_at, id limit :limit;
+
+-- move_lanes --
+-- Lets these wait in other lanes.
+update occurrence set needs = moves.needs
+  from {rows moves: handle bigint, needs text}
+ where occurrence.handle = moves.handle;
+
+-- waiting_in_lanes --
+-- Returns how many are ready of each text of needs.
+select needs, count(*) as count
+  from (select needs, ready_at from occurrence indexed by occurrence_ready
+         where is_early = 0 and (status = {pending} or (status = {awaiting_retry} and owner is null))
+        union all
+        select needs, ready_at from occurrence indexed by occurrence_early
+         where is_early = 1 and (status = {pending} or (status = {awaiting_retry} and owner is null)))
+ where ready_at is null or ready_at <= :now
+ group by needs;
+
+-- pick_ready --
+-- Returns those of these that may still be claimed, with the fence of each.
+select handle, fence from occurrence
+ where handle {in handles} and is_early = 0 and (status = {pending} or (status = {awaiting_retry} and owner is null));
+
+-- unlist_claimed --
+-- An index follows its row.
+select handle from occurrence where handle {in handles} limit 0;

@@ -125,19 +125,21 @@ def look(
     return {id_: seen[id_] for id_ in job_ids if id_ in seen}
 
 
-def ahead(connection: sqlite3.Connection, now: int, scope: NodeScope) -> Ahead:
-    """Return the earliest `wake_at` and `ready_at` of the scope after now."""
+def ahead(connection: sqlite3.Connection, now: int, scope: NodeScope) -> tuple[Ahead, bool]:
+    """Return the earliest `wake_at` and `ready_at` of the scope after now, and whether limits hold."""
     asked = {"now": rows.moment(now)}
     wakes = [row["wake_at"] for needs in scope.met for row in fetch(connection, Q.next_wake(needs=needs, **asked))]
     ready = [row["ready_at"] for needs in scope.met for row in fetch(connection, Q.next_ready(needs=needs, **asked))]
     [known] = fetch(connection, Q.count_needs())
     texts = fetch(connection, Q.all_needs()) if known["count"] != scope.seen else ()
-    return Ahead(
+    found = Ahead(
         now=rows.moment(now),
         wake_at=min(filter(None, wakes), default=None),
         ready_at=min(ready, default=None),
         needs=tuple(row["text"] for row in texts),
+        limit_changes=known["limit_changes"],
     )
+    return found, known["is_limited"]
 
 
 def _job_rows(connection: sqlite3.Connection, query: Query) -> list[_JobRow]:

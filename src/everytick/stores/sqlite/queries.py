@@ -54,6 +54,7 @@ class Queries:
     forget_editions: str
     come_of_age: str
     ready_occurrences: str
+    limits_hold: str
     own_occurrences: Statement
     held_occurrences: str
     fences: str

@@ -31,8 +31,10 @@ select s.job_key, s.id, s.version, s.oldest_version, s.revision, s.woken, s.wate
 select min(wake_at) as wake_at from job_state where needs = :needs and wake_at > :now;
 
 -- count_needs --
--- How many texts of needs there are.
-select count(*) as count from needs;
+-- How many texts of needs there are, and whether limits hold.
+select count(*) as count, exists (select 1 from reach) as is_limited,
+       coalesce((select max(change_key) from limit_change), 0) as limit_changes
+  from needs;
 
 -- all_needs --
 -- Every text of needs.
@@ -231,6 +233,7 @@ update occurrence set is_early = 0 where is_early = 1 and needs = ? and ready_at
 -- ready_occurrences --
 -- What may start now of one text of needs, higher priority first, then the oldest in line; without some jobs, and versions.
 -- A retry that the next instant supersedes waits while its job is due: the plan comes before it.
+-- Where a limit or brake holds it returns nothing: another verb claims then.
 -- The last column says that the others tell all there is: it begins for the first time, at its instant, as defined.
 select handle, job_key, version, id, scheduled_for, cause, late, covers_after, reason, created_at, line_at, priority,
        fence = 0 and step_number = 0 and covers_through = scheduled_for and line_at = scheduled_for
@@ -241,7 +244,12 @@ select handle, job_key, version, id, scheduled_for, cause, late, covers_after, r
    and (? or (job_key || ':' || version) not in (select value from json_each(?)))
    and (superseded_by_next = 0 or not exists (
          select 1 from job_state s where s.job_key = occurrence.job_key and s.wake_at <= ?))
+   and not exists (select 1 from reach)
  order by priority desc, line_at, id limit ?;
+
+-- limits_hold --
+-- Whether a limit or brake holds.
+select exists (select 1 from reach);
 
 -- own_occurrences --
 -- The durable start: from now on only this node writes, under a fence that nobody had before.
@@ -254,7 +262,7 @@ update occurrence
 -- Occurrences by their handles, whole; it begins as ready_occurrences does.
 select handle, job_key, version, id, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
        owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
-       step_number, claimed_at, lost, cancel_reason, claim_token, node, found
+       step_number, claimed_at, lost, cancel_reason, claim_token, node, found, holds_place
   from occurrence where handle in (select value from json_each(?));
 
 -- fences --

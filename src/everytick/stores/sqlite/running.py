@@ -43,12 +43,12 @@ def claim(
     scope: NodeScope,
     limit: int,
     token: int,
-) -> list[Claim]:
-    """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
+) -> list[Claim] | None:
+    """Give the node up to `limit` ready occurrences of its scope, by priority, then age. None: a limit holds."""
     now, node = transaction.now, scope.node
     ready = _ready(transaction, definitions, scope, limit)
     if not ready:
-        return []
+        return None if transaction.execute(Q.limits_hold).fetchone()[0] else []
     began_at = rows.moment(now)
     handles = [row[_SEQ] for row, _ in ready]
     transaction.run(Q.own_occurrences(node=node, token=token, now=began_at, handles=handles))
@@ -231,6 +231,7 @@ class _Writing:
         if status is not OccurrenceStatus.COMPLETED and (failure := step.failure) is not None:
             self._failures[job_id] = failure
         self._wakes.append(handle)
+        self._rings |= claim.header.holds_place
         if claim.header.rules.reports:
             self._owed.append(handle)
         self._ends.append(_ended(claim, step, ended_at))

@@ -149,7 +149,10 @@ class SqliteStore(ColdVerbs):
 
     async def ahead(self, scope: NodeScope) -> Ahead:
         """Return when the next job or occurrence of this scope comes, so that a node can sleep until then."""
-        return await self._ask(self._planner, lambda reading: planning.ahead(reading, self._clock.now(), scope))
+        ahead, is_limited = await self._ask(
+            self._planner, lambda reading: planning.ahead(reading, self._clock.now(), scope)
+        )
+        return await self._ahead_within_limits(ahead) if is_limited else ahead
 
     async def _ask(self, reader: Reader | None, question: Callable[[sqlite3.Connection], T]) -> T:
         """Return a reader's result. Unreadable jobs that it met are shown to people."""
@@ -218,7 +221,8 @@ class SqliteStore(ColdVerbs):
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
         token = new_token()
-        return await self._write(lambda writing: running.claim(writing, self._definitions, scope, limit, token))
+        claims = await self._write(lambda writing: running.claim(writing, self._definitions, scope, limit, token))
+        return await self._claim_within_limits(scope, limit) if claims is None else claims
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Write each step whose claim still has the fence and token of the occurrence."""

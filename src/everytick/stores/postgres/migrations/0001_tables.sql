@@ -356,6 +356,7 @@ create index breach_owed on everytick.breach (found_at) where is_begin_owed or i
 -- is_early: its ready_at had not come when it was written. Parked retries and jitter stand apart, so that a claim does
 -- not walk past them; the claim that finds that their time has come ends it. It is null for a retry of a disabled job:
 -- no node may claim that one until the job is enabled.
+-- holds_place: a limit counts its last claim, and its end rings the bell.
 -- has_rows: a run or an attempt of it may have been written before its task ended. An end without it inserts plainly.
 -- The free half of each page is room for the claim and the end of its rows, which are then written in place.
 create table everytick.occurrence (
@@ -373,6 +374,7 @@ create table everytick.occurrence (
     late               boolean not null,
     superseded_by_next boolean not null default false,
     awaited            boolean not null default false,
+    holds_place        boolean not null default false,
     has_rows           boolean not null default false,
     is_early           boolean default false,
     found              smallint not null default 0,
@@ -548,6 +550,56 @@ create table everytick.name_set (
     stored_at timestamptz not null
 );
 
+-- Limits and brakes. A reach is `all`, `queue:…`, `tag:…` or `job:…`; its row is there while a limit, a brake or a release
+-- holds for it: without any row, claims look at nothing else of these tables. A rate is so many starts in so many
+-- microseconds. What a brake held back is released at a rate, until release_left have started.
+create table everytick.reach (
+    reach            text collate "C" primary key,
+    most             integer,
+    rate_count       integer,
+    rate_per         bigint,
+    is_burst         boolean,
+    reason           text not null,
+    set_by           text not null,
+    set_at           timestamptz,
+    release_count    integer,
+    release_per      bigint,
+    is_release_burst boolean,
+    release_left     integer,
+    released_at      timestamptz,
+    released_by      text not null
+) with (fillfactor = 50);
+
+create table everytick.brake (
+    brake_key bigint generated always as identity primary key,
+    reach     text collate "C" not null,
+    since_at  timestamptz not null,
+    until_at  timestamptz,
+    reason    text not null,
+    braked_by text not null
+);
+
+-- Claims that a limit counts: as running while the occurrence has an owner, and as starts while a rate looks back at them.
+create table everytick.limit_start (
+    reach      text collate "C" not null,
+    handle     bigint not null,
+    fence      integer not null,
+    started_at timestamptz not null,
+    primary key (reach, handle, fence)
+);
+
+create index limit_start_by_time on everytick.limit_start (reach, started_at);
+
+-- Who has changed a limit or brake, when and why.
+create table everytick.limit_change (
+    change_key bigint generated always as identity primary key,
+    changed_at timestamptz not null,
+    reach      text collate "C" not null,
+    what       text not null,
+    reason     text not null,
+    changed_by text not null
+);
+
 -- ------------------------------------------------------------------------------------------- people
 
 -- What the ends of a job left, in columns.
@@ -717,6 +769,22 @@ select n.id, n.beat_at, n.beats,
        (select count(*)::int from everytick.active a join everytick.occurrence o on o.handle = a.handle
          where o.status < 10 and o.owner = n.id) as holds, n.facts
   from everytick.node n;
+
+create view everytick.limits as
+select r.reach, r.most, r.rate_count, r.rate_per / 1000000.0 as rate_seconds, r.is_burst as burst,
+       (select count(distinct s.handle)::int from everytick.limit_start s join everytick.occurrence o on o.handle = s.handle
+         where s.reach = r.reach and o.owner is not null) as running,
+       exists (select from everytick.brake b
+                where b.reach = r.reach and b.since_at <= everytick.everytick_now()
+                  and (b.until_at is null or b.until_at > everytick.everytick_now())) as braked,
+       r.release_left, r.reason, nullif(r.set_by, '') as set_by, r.set_at
+  from everytick.reach r;
+
+create view everytick.brakes as
+select b.reach, b.since_at as since, b.until_at as until, b.reason, b.braked_by from everytick.brake b;
+
+create view everytick.limit_changes as
+select c.changed_at, c.reach, c.what, c.reason, c.changed_by from everytick.limit_change c;
 
 -- What people may write: enabled and paused of a job, which do what disable, enable, pause and resume do. A test holds
 -- the rows that they leave equal.

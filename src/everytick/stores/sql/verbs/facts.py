@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from everytick.domain import facts
-from everytick.domain.facts import ASKS, Adjusts, Fact, adjusted, request_of
+from everytick.domain.facts import ASKS, LIMITING, Adjusts, Fact, adjusted, request_of
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import ASKED_NOW, Edition, Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
@@ -19,7 +19,7 @@ from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Ask, Create, EndUnowned, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
-from everytick.stores.sql.verbs import backfills
+from everytick.stores.sql.verbs import backfills, limiting
 from everytick.stores.sql.verbs.holding import foretell, held_job, revise, taking_requests, version_of, wake
 from everytick.stores.storing_rules import as_stored
 
@@ -28,6 +28,8 @@ def request(q: ColdQueries, subject: str, fact: Fact) -> Verb[Receipt]:
     """Write one fact about a job or an occurrence, and make its job due."""
     if isinstance(fact, facts.Cancel):
         return Receipt(subject, (yield from _cancel(q, subject, fact.reason)))
+    if isinstance(fact, LIMITING):
+        return (yield from limiting.say(q, subject, fact))
     if isinstance(fact, ASKS):
         return (yield from ask(q, subject, request_of(fact, ASKED_NOW))).receipt
     if isinstance(fact, facts.PlanBackfill | facts.SteerBackfill):

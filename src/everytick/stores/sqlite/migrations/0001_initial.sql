@@ -320,10 +320,12 @@ create table occurrence (
   superseded_by_next integer not null default 0,
   is_early integer default 0,
   awaited integer not null default 0,
+  holds_place integer not null default 0,
   execution_timeout integer,
   deadline_at integer generated always as (started_at + execution_timeout) virtual,
   check ((status < 10) = (ended_at is null))
 ) strict;
+-- holds_place: a limit counts its last claim, and its end rings the bell.
 -- is_early = 1: ready_at was still to come when the row was written. Such a row stands apart until its time has come,
 -- so that thousands of parked retries are not walked past to find what is ready.
 -- is_early is null: its job is disabled. Such a row stands in neither index and waits until the job is enabled.
@@ -404,6 +406,55 @@ create table name_set (
   names text not null,
   stored_at integer not null
 ) strict, without rowid;
+
+-- Limits and brakes. A reach is `all`, `queue:…`, `tag:…` or `job:…`; its row is there while a limit, a brake or a release
+-- holds for it: without any row, claims look at nothing else of these tables. A rate is so many starts in so many
+-- microseconds. What a brake held back is released at a rate, until release_left have started.
+create table reach (
+  reach text primary key,
+  most integer,
+  rate_count integer,
+  rate_per integer,
+  is_burst integer,
+  reason text not null,
+  set_by text not null,
+  set_at integer,
+  release_count integer,
+  release_per integer,
+  is_release_burst integer,
+  release_left integer,
+  released_at integer,
+  released_by text not null
+) strict, without rowid;
+
+create table brake (
+  brake_key integer primary key autoincrement,
+  reach text not null,
+  since_at integer not null,
+  until_at integer,
+  reason text not null,
+  braked_by text not null
+) strict;
+
+-- Claims that a limit counts: as running while the occurrence has an owner, and as starts while a rate looks back at them.
+create table limit_start (
+  reach text not null,
+  handle integer not null,
+  fence integer not null,
+  started_at integer not null,
+  primary key (reach, handle, fence)
+) strict, without rowid;
+create index limit_start_by_time on limit_start (reach, started_at);
+
+-- Who has changed a limit or brake, when and why.
+create table limit_change (
+  change_key integer primary key autoincrement,
+  changed_at integer not null,
+  reach text not null,
+  what text not null,
+  reason text not null,
+  changed_by text not null
+) strict;
 
 -- ------------------------------------------------------------------------------------------------ for people
 --
@@ -597,6 +648,21 @@ select n.id, «utc n.beat_at» as beat_at, n.beats,
 
 -- What people may write: enabled and paused of a job, which do what disable, enable, pause and resume do. A test holds
 -- the rows that they leave equal.
+
+create view limits as
+select r.reach, r.most, r.rate_count, r.rate_per / 1000000.0 as rate_seconds, r.is_burst as burst,
+       (select count(distinct s.handle) from limit_start s join occurrence o on o.handle = s.handle
+         where s.reach = r.reach and o.owner is not null) as running,
+       exists (select 1 from brake b where b.reach = r.reach and b.since_at <= «now»
+                                       and (b.until_at is null or b.until_at > «now»)) as braked,
+       r.release_left, r.reason, nullif(r.set_by, '') as set_by, «utc r.set_at» as set_at
+  from reach r;
+
+create view brakes as
+select b.reach, «utc b.since_at» as since, «utc b.until_at» as until, b.reason, b.braked_by from brake b;
+
+create view limit_changes as
+select «utc c.changed_at» as changed_at, c.reach, c.what, c.reason, c.changed_by from limit_change c;
 
 create trigger jobs_are_defined instead of insert on jobs begin
   select raise(abort, 'a job is defined in code, in a file or with everytick apply, not by an insert');

@@ -1,0 +1,247 @@
+"""`limits`, `limit`, `brake` and `release`: how many may run or start at once, on all nodes of a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from everytick.cli.options import in_utc, reading, watchable
+from everytick.cli.output import say, show_json, show_table
+from everytick.cli.session import ask, look, who
+from everytick.cli.state import Noun, Verb
+from everytick.cli.times import Times
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from everytick.app import Everytick
+    from everytick.domain.limits import Limits, ReachRecord
+
+_CHANGES = 10
+_REASON = click.option("--reason", default="", metavar="TEXT", help="Why; it is stored.")
+
+
+def _reaching(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name what is meant, instead of REACH."""
+    for kind in ("tag", "queue", "job"):
+        option = click.option(f"--{kind}", metavar="NAME", help=f"The same as {kind}:NAME.")
+        function = option(function)
+    return click.argument("reach", required=False)(function)
+
+
+def _named(reach: str | None, tag: str | None, queue: str | None, job: str | None) -> str:
+    given = [f"{kind}:{name}" for kind, name in (("tag", tag), ("queue", queue), ("job", job)) if name is not None]
+    given += [] if reach is None else [reach]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} are several: give one of them")
+    return given[0] if given else "all"
+
+
+@click.command(
+    "limits",
+    cls=Verb,
+    help="Show limits and brakes, how far each is used, and who changed them last.\n\nExample: everytick limits",
+)
+@reading
+@watchable
+def limits_verb(as_json: bool, utc: bool) -> None:
+    """Show the limits and brakes of the store."""
+    found = look(lambda app: app.limits())
+    if as_json:
+        show_json(_data(found))
+        return
+    times = Times(utc)
+    headings = ["reach", "limit", "running", "waiting", "now", "reason"]
+    show_table(headings, [_row(each, found, times) for each in found.reaches], times)
+    if not found.reaches:
+        say("there is no limit and no brake")
+    if found.changes:
+        show_table(
+            [times.heading("changed"), "reach", "what", "by", "reason"],
+            [(each.at, each.reach, each.what, each.by, each.reason) for each in found.changes[:_CHANGES]],
+            times,
+        )
+
+
+def _row(record: ReachRecord, found: Limits, times: Times) -> Sequence[object]:
+    reach = record.reach
+    brake, limit = reach.brake(found.now), reach.limit
+    reason = brake.reason if brake is not None else "" if limit is None else limit.reason
+    return (
+        reach.name,
+        "" if limit is None else str(limit),
+        record.running,
+        record.waiting,
+        "; ".join(_state(record, found, times)),
+        reason,
+    )
+
+
+def _state(record: ReachRecord, found: Limits, times: Times) -> list[str]:
+    """Return what holds for the reach now, in a few words each."""
+    reach, words = record.reach, []
+    brake, release = reach.brake(found.now), reach.release
+    if brake is not None:
+        until = "" if brake.until is None else f" until {times.shown(brake.until)}"
+        words.append(f"braked since {times.shown(brake.since)}{until}{f' by {brake.by}' if brake.by else ''}")
+    elif release is not None and release.rate is not None:
+        words.append(f"released at {release.rate}, {release.left} left")
+    elif release is not None:
+        words.append("released")
+    words += [f"brake from {times.shown(each.since)}" for each in reach.brakes if each.since > found.now]
+    if brake is None and record.closed:
+        opens = "" if record.opens_at is None else f", next at {times.shown(record.opens_at)}"
+        words.append(f"full{opens}")
+    return words or ["open"]
+
+
+def _data(found: Limits) -> dict[str, Any]:
+    return {
+        "reaches": [
+            {
+                "reach": each.reach.name,
+                "most": None if each.reach.limit is None else each.reach.limit.most,
+                "rate": None
+                if each.reach.limit is None or each.reach.limit.rate is None
+                else str(each.reach.limit.rate),
+                "reason": None if each.reach.limit is None else each.reach.limit.reason,
+                "set_by": None if each.reach.limit is None else each.reach.limit.by,
+                "set_at": None if each.reach.limit is None else each.reach.limit.at,
+                "running": each.running,
+                "waiting": each.waiting,
+                "closed": each.closed,
+                "opens_at": each.opens_at,
+                "brakes": [
+                    {"since": brake.since, "until": brake.until, "reason": brake.reason, "by": brake.by}
+                    for brake in each.reach.brakes
+                ],
+                "release": None
+                if each.reach.release is None
+                else {
+                    "since": each.reach.release.since,
+                    "rate": None if each.reach.release.rate is None else str(each.reach.release.rate),
+                    "left": each.reach.release.left,
+                    "by": each.reach.release.by,
+                },
+            }
+            for each in found.reaches
+        ],
+        "changes": [
+            {"at": each.at, "reach": each.reach, "what": each.what, "reason": each.reason, "by": each.by}
+            for each in found.changes
+        ],
+    }
+
+
+def tell_brakes(found: Limits, times: Times) -> None:
+    """Say which brakes hold, before anything else is shown."""
+    for record in found.reaches:
+        brake = record.reach.brake(found.now)
+        if brake is not None:
+            what = "everything" if record.reach.name == "all" else record.reach.name
+            by, why = f" by {brake.by}" if brake.by else "", f": {brake.reason}" if brake.reason else ""
+            until = "" if brake.until is None else f" until {times.shown(brake.until)}"
+            say(
+                f"{what} is braked since {times.shown(brake.since)}{until}{by}{why}; {record.waiting} wait",
+                mark="yellow",
+            )
+
+
+# -------------------------------------------------------------------------------------------------------------- limits
+
+
+@click.group("limit", cls=Noun, help="Set or remove a limit, for all nodes of the store.")
+def limit_verb() -> None:
+    """Set or remove a limit."""
+
+
+@limit_verb.command(
+    "set",
+    help="Limit how many occurrences of REACH run at once, or how many start in a time.\n\n"
+    "REACH is all, queue:NAME, tag:NAME or job:NAME. What runs now counts and goes on.\n\n"
+    "Example: everytick limit set tag:crm --most 5 --rate 60/1m",
+)
+@click.argument("reach")
+@click.option("--most", type=int, metavar="N", help="At most so many at once.")
+@click.option("--rate", metavar="N/TIME", help="At most so many starts in so long, like 60/1m.")
+@click.option("--burst", is_flag=True, help="Let the starts of a rate come at once; else they are spread.")
+@_REASON
+def set_verb(reach: str, most: int | None, rate: str | None, burst: bool, reason: str) -> None:
+    """Set a limit."""
+    if burst and rate is None:
+        raise click.UsageError("--burst is about --rate: give both")
+
+    async def asked(app: Everytick) -> None:
+        await app.set_limit(reach, most=most, rate=rate, burst_allowed=burst, reason=reason, by=who())
+
+    ask(asked)
+
+
+@limit_verb.command("remove", help="Take the limit of REACH away.")
+@click.argument("reach")
+@_REASON
+def remove_verb(reach: str, reason: str) -> None:
+    """Take a limit away."""
+    if not ask(lambda app: app.remove_limit(reach, reason=reason, by=who())):
+        say(f"{reach} had no limit")
+
+
+# -------------------------------------------------------------------------------------------------------------- brakes
+
+
+@click.command(
+    "brake",
+    cls=Verb,
+    help="Let nothing start, or nothing of REACH, until it is released.\n\n"
+    "REACH is all, queue:NAME, tag:NAME or job:NAME; without it, all. What runs goes on. Instants are still decided "
+    "and wait as their job says. With --from and --until it is a freeze window.\n\n"
+    "Example: everytick brake --tag crm --reason 'the CRM is down'",
+)
+@_reaching
+@click.option("--from", "since", metavar="T", help="When it begins; default: now.")
+@click.option("--until", metavar="T", help="When it ends by itself.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is stored and shown.")
+@in_utc
+def brake_verb(
+    reach: str | None,
+    tag: str | None,
+    queue: str | None,
+    job: str | None,
+    since: str | None,
+    until: str | None,
+    reason: str,
+    utc: bool,
+) -> None:
+    """Let nothing start."""
+    times, name = Times(utc), _named(reach, tag, queue, job)
+    begin, end = (None if at is None else times.read(at) for at in (since, until))
+    ask(lambda app: app.brake(name, since=begin, until=end, reason=reason, by=who()))
+
+
+@click.command(
+    "release",
+    cls=Verb,
+    help="End a brake: what has waited starts by priority, then age, at a rate.\n\n"
+    "REACH is as for brake; without it, all. Where no brake holds, brakes to come are taken away.\n\n"
+    "Example: everytick release --tag crm --rate 30/1m",
+)
+@_reaching
+@click.option("--rate", metavar="N/TIME", help="How many start in so long, like 30/1m; default: all in ten minutes.")
+@click.option("--at-once", is_flag=True, help="Let everything start that the nodes have slots for.")
+@_REASON
+def release_verb(
+    reach: str | None,
+    tag: str | None,
+    queue: str | None,
+    job: str | None,
+    rate: str | None,
+    at_once: bool,
+    reason: str,
+) -> None:
+    """End a brake."""
+    if rate is not None and at_once:
+        raise click.UsageError("--rate and --at-once say different things: give one of them")
+    name = _named(reach, tag, queue, job)
+    if not ask(lambda app: app.release(name, rate=rate, at_once=at_once, reason=reason, by=who())):
+        say(f"{name} had no brake")

@@ -1,0 +1,91 @@
+"""What people's wishes and the passing of time make of a reach. Every store writes what these functions return."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+from everytick.domain.facts import DropLimit, Limiting, PutBrake, ReleaseBrake, SetLimit
+from everytick.domain.limits import BrakeRecord, LimitRecord, Reach, Releasing, soft_rate
+from everytick.errors import InvalidLimit
+
+ENDED_BY_TIME = "release: the end of the brake has come"
+"""The change when a brake ends by itself."""
+
+MOST_BRAKES = 100
+"""How many brakes one reach may have, with those that are still to come."""
+
+
+def wished(reach: Reach, fact: Limiting, now: datetime) -> tuple[Reach, str]:
+    """Return the reach as the fact wants it from now on, and the change in a few words; no words if nothing changes."""
+    match fact:
+        case SetLimit():
+            if fact.most is None and fact.rate is None:
+                raise InvalidLimit(reach.name, "has neither a number nor a rate: give at least one of them")
+            limit = LimitRecord(fact.most, fact.rate, fact.reason, fact.by, now)
+            return replace(reach, limit=limit), f"limit {limit}"
+        case DropLimit():
+            return replace(reach, limit=None), "" if reach.limit is None else "limit removed"
+        case PutBrake():
+            return _braked(reach, fact, now)
+        case ReleaseBrake():
+            return _released(reach, fact, now)
+
+
+def _braked(reach: Reach, fact: PutBrake, now: datetime) -> tuple[Reach, str]:
+    since = now if fact.since is None else max(fact.since, now)
+    if fact.until is not None and fact.until <= since:
+        raise InvalidLimit(fact.until.isoformat(), f"is not after the beginning, {since.isoformat()}")
+    kept = reach.brakes if since > now else tuple(brake for brake in reach.brakes if not brake.holds(now))
+    if len(kept) >= MOST_BRAKES:
+        raise InvalidLimit(reach.name, f"has {MOST_BRAKES} brakes already: release some of them")
+    made = BrakeRecord(since, fact.until, fact.reason, fact.by)
+    brakes = tuple(sorted((*kept, made), key=lambda brake: brake.since))
+    words = "brake" if since == now else f"brake from {since.isoformat()}"
+    return (
+        replace(reach, brakes=brakes, release=None if since == now else reach.release),
+        words if fact.until is None else f"{words} until {fact.until.isoformat()}",
+    )
+
+
+def _released(reach: Reach, fact: ReleaseBrake, now: datetime) -> tuple[Reach, str]:
+    if reach.brake(now) is None:
+        to_come = tuple(brake for brake in reach.brakes if brake.is_over(now))
+        return replace(reach, brakes=to_come), "" if to_come == reach.brakes else "brakes to come removed"
+    kept = tuple(brake for brake in reach.brakes if not brake.holds(now))
+    if fact.at_once:
+        return replace(reach, brakes=kept, release=None), "release at once"
+    release = Releasing(now, fact.rate, None, fact.by)
+    return replace(reach, brakes=kept, release=release), "release" if fact.rate is None else f"release {fact.rate}"
+
+
+def settled(reach: Reach, now: datetime, waiting: Callable[[], int]) -> Reach:
+    """Return the reach as time has left it: a brake whose end has come is released; `waiting` counts for a release."""
+    over = [brake.until for brake in reach.brakes if brake.until is not None and brake.is_over(now)]
+    if over:
+        left = tuple(brake for brake in reach.brakes if not brake.is_over(now))
+        # People who released it sooner have said how.
+        release = Releasing(max(over), None, None, "") if reach.release is None else reach.release
+        reach = replace(reach, brakes=left, release=release)
+    known = reach.release
+    if known is None or reach.brake(now) is not None:
+        return reach
+    if known.left is None:
+        count = waiting()
+        known = replace(known, left=count, rate=soft_rate(count) if known.rate is None else known.rate)
+    return replace(reach, release=known if known.left else None)
+
+
+def is_unsettled(reach: Reach, now: datetime) -> bool:
+    """Whether `settled` changes the reach: the end of a brake has come, or what waited for it is not counted yet."""
+    release = reach.release
+    is_uncounted = release is not None and not release.left and reach.brake(now) is None
+    return is_uncounted or any(brake.is_over(now) for brake in reach.brakes)
+
+
+def spent(reach: Reach, started: int) -> Reach:
+    """Return the reach after so many starts: a release is over when as many have started as had waited."""
+    release = reach.release
+    if release is None or release.left is None:
+        return reach
+    left = release.left - started
+    return replace(reach, release=replace(release, left=left) if left > 0 else None)

@@ -1,0 +1,185 @@
+"""Claims within limits: what people say of a reach, and what a claim gives where one is limited or braked."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime
+from heapq import merge
+from itertools import islice
+
+from everytick.domain.facts import Limiting
+from everytick.domain.limit_changes import ENDED_BY_TIME, is_unsettled, settled, spent, wished
+from everytick.domain.limits import (
+    CHANGES_SHOWN,
+    LOOKED_AT,
+    ROUNDS,
+    LimitChange,
+    Limits,
+    RateWindow,
+    Reach,
+    ReachRecord,
+    cached_names,
+    chosen,
+    closed_because,
+    forgotten_at,
+    in_lane,
+    met_lanes,
+    opening,
+    reach_name,
+    reaches_of,
+    room,
+    windows,
+)
+from everytick.stores.base import STEP, Claim, NodeScope, Receipt
+from everytick.stores.memory.rows import CountedStart, OccurrenceRow
+from everytick.stores.memory.running import Running, claim_order, waits_for_a_plan
+
+
+class LimitedClaims(Running):
+    """Claims that obey the limits and brakes of the store."""
+
+    def _say(self, subject: str, fact: Limiting, now: datetime) -> Receipt:
+        """Write what people say of a reach. What runs of it now counts."""
+        name = reach_name(subject)
+        before = self._reaches.get(name, Reach(name))
+        after, what = wished(before, fact, now)
+        if not what:
+            return Receipt(name, False)
+        if name not in self._reaches:
+            running = [row for rows in self._tables.owned.values() for row in rows.values()]
+            for row in sorted(running, key=lambda row: row.handle):
+                if name in self._reaches_of(row):
+                    row.holds_place = True
+                    self._starts[name].append(CountedStart(row, row.fence, row.claimed_at or now))
+        self._keep_reach(after)
+        self._note_limit_change(LimitChange(now, name, what, fact.reason, fact.by))
+        self._ring()
+        return Receipt(name, True)
+
+    async def limits(self) -> Limits:
+        """Return every reach that has a limit or brake, and the newest changes."""
+        now = self._now()
+        found = []
+        for name in sorted(self._reaches):
+            reach, running = self._reaches[name], self._running(name)
+            started = self._started(reach, now)
+            found.append(
+                ReachRecord(
+                    reach,
+                    running,
+                    self._waiting(name, now),
+                    closed_because(reach, now, running, started),
+                    self._opening(reach, now),
+                )
+            )
+        return Limits(now, tuple(found), tuple(self._limit_changes[: -CHANGES_SHOWN - 1 : -1]))
+
+    def _claimed(self, scope: NodeScope, limit: int) -> list[Claim]:
+        if not self._reaches:
+            return super()._claimed(scope, limit)
+        now = self._now()
+        lanes = self._sorted_lanes(scope, limit, now)
+        for name in [name for name, reach in self._reaches.items() if is_unsettled(reach, now)]:
+            self._settle(self._reaches[name], now)
+        rooms = {name: self._room(reach, now) for name, reach in self._reaches.items()}
+        names, started = cached_names(rooms), Counter[str]()
+        lines = [islice(self._ready(scope, needs, now), limit) for needs in lanes]
+        taken = chosen(merge(*lines, key=claim_order), rooms, limit)
+        if taken:
+            self._hear(scope.node, now)
+        token, claims = self._tokens(), []
+        for row in taken:
+            row.holds_place = bool(names(row.needs))
+            claims.append(self._own(row, scope.node, token, now))
+            for name in names(row.needs):
+                self._starts[name].append(CountedStart(row, row.fence, now))
+                started[name] += 1
+        for name, count in started.items():
+            self._keep_reach(spent(self._reaches[name], count))
+        self._forget_starts(now)
+        return claims
+
+    def _sorted_lanes(self, scope: NodeScope, limit: int, now: datetime) -> list[str]:
+        """Let the first occurrences of each line that the scope meets wait in the lanes that they belong to.
+
+        Returns the lines whose first occurrences do so. If there are too many others before them, the bell rings.
+        """
+        unsorted, done = met_lanes(scope.met, self._tables.needs), list[str]()
+        while unsorted:
+            needs, size = unsorted.pop(0), limit
+            for _ in range(ROUNDS):
+                first = list(islice(self._ready(scope, needs, now), size))
+                strays = [(row, lane) for row in first if (lane := self._lane(row)) != needs]
+                for row, lane in strays:
+                    unsorted += [lane] if lane not in self._tables.needs and lane not in unsorted else []
+                    self._tables.change(row, needs=lane)
+                if not strays:
+                    done.append(needs)
+                    break
+                size = LOOKED_AT
+            else:
+                self._ring()
+        return done
+
+    def _ready(self, scope: NodeScope, needs: str, now: datetime) -> "filter[OccurrenceRow]":
+        rows = self._tables.ready.get(needs, ())
+        return filter(lambda row: row.job.id not in scope.unknown and not waits_for_a_plan(row, now), rows)
+
+    def _lane(self, row: OccurrenceRow) -> str:
+        job = row.job.versions[row.version][0]
+        return in_lane(row.needs, job.settings.tags, job.name, self._reaches)
+
+    def _reaches_of(self, row: OccurrenceRow) -> list[str]:
+        """Return every reach that the occurrence belongs to, limited or not."""
+        job = row.job.versions[row.version][0]
+        tags = {f"tag:{tag}" for tag in job.settings.tags}
+        return reaches_of(in_lane(row.needs, job.settings.tags, job.name, {f"job:{job.name}", *tags}))
+
+    # ------------------------------------------------------------------------------------------------ what there is
+
+    def _keep_reach(self, reach: Reach) -> None:
+        if not reach.is_empty:
+            self._reaches[reach.name] = reach
+        elif self._reaches.pop(reach.name, None) is not None:
+            self._starts.pop(reach.name, None)
+
+    def _settle(self, reach: Reach, now: datetime) -> None:
+        if any(brake.is_over(now) for brake in reach.brakes):
+            self._note_limit_change(LimitChange(now, reach.name, ENDED_BY_TIME, "", ""))
+        self._keep_reach(settled(reach, now, lambda: self._waiting(reach.name, now)))
+
+    def _note_limit_change(self, change: LimitChange) -> None:
+        self._limit_changes.append(replace(change, number=len(self._limit_changes) + 1))
+
+    def _running(self, name: str) -> int:
+        return len({start.row.handle for start in self._starts.get(name, ()) if start.row.owner is not None})
+
+    def _waiting(self, name: str, now: datetime) -> int:
+        lanes = [rows for needs, rows in self._tables.ready.items() if name in reaches_of(needs)]
+        return sum(1 for rows in lanes for row in rows if row.ready_at <= now)
+
+    def _started(self, reach: Reach, now: datetime) -> dict[RateWindow, int]:
+        moments = self._moments(reach.name, now)
+        return {window: sum(1 for at in moments if at > window.begins(now)) for window in windows(reach)}
+
+    def _moments(self, name: str, now: datetime) -> list[datetime]:
+        """Return when the reach has had starts, newest first. One far ahead was written before a clock was set back."""
+        return sorted((start.at for start in self._starts.get(name, ()) if start.at <= now + STEP), reverse=True)
+
+    def _opening(self, reach: Reach, now: datetime) -> datetime | None:
+        moments = self._moments(reach.name, now)
+        last = {window: moments[window.most - 1] if len(moments) >= window.most else None for window in windows(reach)}
+        return opening(reach, now, last)
+
+    def _room(self, reach: Reach, now: datetime) -> int:
+        return room(reach, now, self._running(reach.name), self._started(reach, now))
+
+    def _forget_starts(self, now: datetime) -> None:
+        for name, reach in self._reaches.items():
+            over = forgotten_at(reach, now)
+            kept = [start for start in self._starts[name] if start.at > over or start.row.owner is not None]
+            self._starts[name] = kept
+
+    def _opens_at(self, now: datetime) -> datetime | None:
+        """Return when a reach opens of which nothing may start now, if time alone decides that."""
+        found = [self._opening(reach, now) for reach in self._reaches.values()]
+        return min((at for at in found if at is not None), default=None)

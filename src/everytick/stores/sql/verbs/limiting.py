@@ -1,0 +1,402 @@
+"""Limits and brakes: what people say of a reach, and what a claim gives where one is limited or braked.
+
+A claim reads how many run and have started under the lock of their reach, in a later statement than the one that took
+the lock: so two claims never give the same place away. What people say stops all claims for a moment: a claim comes
+wholly before it or sees it.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import NamedTuple
+
+from everytick.domain.facts import Limiting
+from everytick.domain.limit_changes import ENDED_BY_TIME, is_unsettled, settled, spent, wished
+from everytick.domain.limits import (
+    CHANGES_SHOWN,
+    LOOKED_AT,
+    ROUNDS,
+    BrakeRecord,
+    LimitChange,
+    LimitRecord,
+    Limits,
+    Rate,
+    RateWindow,
+    Reach,
+    ReachRecord,
+    Releasing,
+    cached_names,
+    chosen,
+    closed_because,
+    forgotten_at,
+    in_lane,
+    met_lanes,
+    opening,
+    reach_name,
+    reaches_of,
+    room,
+    windows,
+)
+from everytick.domain.values import value
+from everytick.stores.base import STEP, Claim, NodeScope, Receipt
+from everytick.stores.sql.commands import Ask, Claims, Found, Rows, Verb, Versions
+from everytick.stores.sql.queries import ColdQueries
+from everytick.stores.sql.statements import Row
+
+_MICROSECOND = timedelta(microseconds=1)
+
+_TRIES = 5
+"""How often a claim chooses anew that lost what it chose to other claims. The bell rings if the last try did too."""
+
+
+class _Ready(NamedTuple):
+    """One occurrence that is ready, as a claim chooses it."""
+
+    handle: int
+    needs: str
+    place: tuple[int, datetime, str]
+
+
+@value
+class _Use:
+    """How many of a reach run, how many have started in each of its windows, and when its next may start."""
+
+    running: int
+    started: Mapping[RateWindow, int]
+    opens_at: datetime | None
+
+
+# --------------------------------------------------------------------------------------------------------- what is said
+
+
+def say(q: ColdQueries, subject: str, fact: Limiting) -> Verb[Receipt]:
+    """Write what people say of a reach. What runs of it now counts."""
+    name = reach_name(subject)
+    yield q.stop_limited_claims()
+    yield q.stop_claims()
+    now: datetime = yield Ask.NOW
+    known: dict[str, Reach] = yield from _reaches(q)
+    after, what = wished(known.get(name, Reach(name)), fact, now)
+    if not what:
+        return Receipt(name, False)
+    if name not in known:
+        yield from _count_running(q, name, now)
+    yield from _keep_reach(q, after)
+    yield q.add_limit_change(changed_at=now, reach=name, what=what, reason=fact.reason, changed_by=fact.by)
+    yield Ask.RING
+    return Receipt(name, True)
+
+
+def _count_running(q: ColdQueries, name: str, now: datetime) -> Verb[None]:
+    """Let every occurrence of the reach that a node owns hold a place."""
+    owned: Rows = yield q.owned()
+    found: Found = yield Versions(tuple({(row["job_key"], row["version"]) for row in owned}))
+    running = []
+    for row in owned:
+        compiled = found.read.get((row["job_key"], row["version"]))
+        tags, job = ((), "") if compiled is None else (compiled.job.settings.tags, compiled.job.name)
+        if name in reaches_of(in_lane(row["needs"], tags, job, (name,))):
+            running.append(row)
+    starts = [
+        {"reach": name, "handle": row["handle"], "fence": row["fence"], "started_at": row["claimed_at"] or now}
+        for row in running
+    ]
+    yield q.add_starts(starts=starts)
+    yield q.hold_places(handles=[row["handle"] for row in running])
+
+
+def limits(q: ColdQueries) -> Verb[Limits]:
+    """Return every reach that has a limit or brake, and the newest changes."""
+    now: datetime = yield Ask.NOW
+    known: dict[str, Reach] = yield from _reaches(q)
+    waiting: Counter[str] = yield from _waiting(q, now)
+    uses: dict[str, _Use] = yield from _uses(q, known.values(), now)
+    changes: Rows = yield q.limit_changes(limit=CHANGES_SHOWN)
+    return Limits(
+        now,
+        tuple(
+            ReachRecord(
+                reach,
+                uses[name].running,
+                waiting[name],
+                closed_because(reach, now, uses[name].running, uses[name].started),
+                uses[name].opens_at,
+            )
+            for name, reach in sorted(known.items())
+        ),
+        tuple(
+            LimitChange(
+                row["changed_at"], row["reach"], row["what"], row["reason"], row["changed_by"], row["change_key"]
+            )
+            for row in changes
+        ),
+    )
+
+
+def opens_at(q: ColdQueries) -> Verb[datetime | None]:
+    """Return when a reach opens of which nothing may start now, if time alone decides that."""
+    now: datetime = yield Ask.NOW
+    known: dict[str, Reach] = yield from _reaches(q)
+    uses: dict[str, _Use] = yield from _uses(q, known.values(), now)
+    return min((use.opens_at for use in uses.values() if use.opens_at is not None), default=None)
+
+
+# ------------------------------------------------------------------------------------------------------------ the claim
+
+
+def claim(q: ColdQueries, scope: NodeScope, limit: int, token: int) -> Verb[list[Claim]]:
+    """Give the node up to `limit` ready occurrences of its scope, by priority, then age, as far as there is room."""
+    # Before any occurrence is locked: whoever stops claims locks in this order too.
+    yield q.begin_limited_claim()
+    known: dict[str, Reach] = yield from _reaches(q)
+    handles: list[int] = []
+    for _ in range(_TRIES):
+        ready: list[_Ready] = yield from _sorted(q, scope, limit, known)
+        taken, lost = yield from _taken(q, scope, limit - len(handles), known, ready, token)
+        handles += taken
+        if not lost:
+            break
+    else:
+        yield Ask.RING
+    claims: list[Claim] = yield Claims(tuple(handles))
+    return claims
+
+
+def _sorted(q: ColdQueries, scope: NodeScope, limit: int, known: Mapping[str, Reach]) -> Verb[list[_Ready]]:
+    """Let the first occurrences of each line wait in the lanes that they belong to. Return the first of each, in order.
+
+    What this process cannot read takes no place of others.
+    """
+    now: datetime = yield Ask.NOW
+    lanes: Rows = yield q.known_lanes()
+    texts = {row["needs"] for row in lanes}
+    unsorted = met_lanes(scope.met, texts)
+    yield q.ripen_lanes(needs=unsorted, now=now)
+    first: list[_Ready] = []
+    while unsorted:
+        needs = unsorted.pop(0)
+        for turn in range(ROUNDS):
+            rows, found = yield from _first(q, scope, needs, limit if turn == 0 else LOOKED_AT, now)
+            strays = []
+            for row in rows:
+                job = found.read[row["job_key"], row["version"]].job
+                lane = in_lane(needs, job.settings.tags, job.name, known)
+                if lane != needs:
+                    strays.append({"handle": row["handle"], "needs": lane})
+            if not strays:
+                first += [_ready(row, needs) for row in rows[:limit]]
+                break
+            new = sorted({str(stray["needs"]) for stray in strays} - texts - set(scope.met))
+            yield q.know_needs(texts=new)
+            texts.update(new)
+            unsorted += new
+            yield q.move_lanes(moves=strays)
+        else:
+            yield Ask.RING
+    return sorted(first, key=lambda each: each.place)
+
+
+def _first(q: ColdQueries, scope: NodeScope, needs: str, limit: int, now: datetime) -> Verb[tuple[list[Row], Found]]:
+    """Return the first ready occurrences of these needs that this process can read, and their definitions."""
+    unreadable: list[int] = []
+    while True:
+        rows: Rows = yield q.ready_in_lane(
+            needs=needs, job_ids=scope.unknown, handles=unreadable, now=now, limit=max(limit, 0)
+        )
+        found: Found = yield Versions(tuple({(row["job_key"], row["version"]) for row in rows}))
+        more = [row["handle"] for row in rows if (row["job_key"], row["version"]) not in found.read]
+        if not more:
+            return list(rows), found
+        unreadable += more
+
+
+def _ready(row: Row, needs: str) -> _Ready:
+    return _Ready(row["handle"], needs, (-row["priority"], row["line_at"], row["occurrence_id"]))
+
+
+def _taken(
+    q: ColdQueries,
+    scope: NodeScope,
+    limit: int,
+    known: Mapping[str, Reach],
+    ready: Sequence[_Ready],
+    token: int,
+) -> Verb[tuple[list[int], int]]:
+    """Take the first of these for which there is room. Return their handles, and how many another claim has taken."""
+    names = cached_names(known)
+    wanted = {name for each in ready for name in names(each.needs)}
+    now: datetime = yield Ask.NOW
+    # A reach that was full a moment ago is not waited for: the end that makes room rings.
+    rooms: dict[str, int] = yield from _rooms(q, [known[name] for name in wanted], now)
+    held_names = {name for name, left in rooms.items() if left}
+    held_names |= {name for name, reach in known.items() if is_unsettled(reach, now)}
+    reaches: dict[str, Reach] = {}
+    if held_names:
+        yield q.hold_reaches(reaches=sorted(held_names))
+        now = yield Ask.NOW
+        reaches = yield from _reaches(q, held_names)
+        reaches = yield from _settled(q, reaches, now)
+        rooms |= yield from _rooms(q, reaches.values(), now)
+    picks = chosen(ready, rooms, limit)
+    if not picks:
+        return [], 0
+    held: Rows = yield q.pick_ready(handles=[each.handle for each in picks])
+    still = {row["handle"]: row["fence"] for row in held}
+    lost, picks = len(picks), [each for each in picks if each.handle in still]
+    handles = [each.handle for each in picks]
+    now = yield Ask.NOW
+    yield q.unlist_claimed(handles=handles)
+    counted = cached_names(reaches)
+    places = [each.handle for each in picks if counted(each.needs)]
+    yield q.own_in_lanes(handles=handles, node=scope.node, token=token, now=now, places=places)
+    yield q.hear(node_id=scope.node, now=now, facts=None)
+    yield from _note_starts(q, picks, still, reaches, now)
+    return handles, lost - len(picks)
+
+
+def _note_starts(
+    q: ColdQueries, picks: Sequence[_Ready], fences: Mapping[int, int], reaches: Mapping[str, Reach], now: datetime
+) -> Verb[None]:
+    """Write the starts that limits count, and forget those that no limit counts any more."""
+    names = cached_names(reaches)
+    starts = [
+        {"reach": name, "handle": each.handle, "fence": fences[each.handle] + 1, "started_at": now}
+        for each in picks
+        for name in names(each.needs)
+    ]
+    if not starts:
+        return
+    yield q.add_starts(starts=starts)
+    for name, count in sorted(Counter(str(start["reach"]) for start in starts).items()):
+        after = spent(reaches[name], count)
+        if after != reaches[name]:
+            yield from _keep_reach(q, after)
+        if not after.is_empty:
+            yield q.forget_starts(reach=name, over_at=forgotten_at(after, now))
+
+
+# -------------------------------------------------------------------------------------------------------- what there is
+
+
+def _settled(q: ColdQueries, reaches: Mapping[str, Reach], now: datetime) -> Verb[dict[str, Reach]]:
+    """Return these reaches, whose rows are locked, as time has left them."""
+    waiting: Counter[str] = Counter()
+    if any(is_unsettled(reach, now) for reach in reaches.values()):
+        waiting = yield from _waiting(q, now)
+    found = {}
+    for name in sorted(reaches):
+        after = settled(reaches[name], now, partial(waiting.__getitem__, name))
+        if any(brake.is_over(now) for brake in reaches[name].brakes):
+            yield q.add_limit_change(changed_at=now, reach=name, what=ENDED_BY_TIME, reason="", changed_by="")
+        if after != reaches[name]:
+            yield from _keep_reach(q, after)
+        if not after.is_empty:
+            found[name] = after
+    return found
+
+
+def _waiting(q: ColdQueries, now: datetime) -> Verb["Counter[str]"]:
+    """Return how many occurrences of each reach are ready and wait in its lanes."""
+    found: Rows = yield q.waiting_in_lanes(now=now)
+    count: Counter[str] = Counter()
+    for row in found:
+        for name in reaches_of(row["needs"]):
+            count[name] += row["count"]
+    return count
+
+
+def _rooms(q: ColdQueries, reaches: Iterable[Reach], now: datetime) -> Verb[dict[str, int]]:
+    asked = list(reaches)
+    uses: dict[str, _Use] = yield from _uses(q, asked, now)
+    return {reach.name: room(reach, now, uses[reach.name].running, uses[reach.name].started) for reach in asked}
+
+
+def _uses(q: ColdQueries, reaches: Iterable[Reach], now: datetime) -> Verb[dict[str, _Use]]:
+    """Return how far each of these reaches is used."""
+    asked = list(reaches)
+    if not asked:
+        return {}
+    running: Rows = yield q.running_in(reaches=[reach.name for reach in asked])
+    counts = {row["reach"]: row["running"] for row in running}
+    placed = [(reach, window) for reach in asked for window in windows(reach)]
+    asks = [
+        {"place": place, "reach": reach.name, "nth": window.most, "since_at": window.begins(now)}
+        for place, (reach, window) in enumerate(placed)
+    ]
+    found: Rows = (yield q.started_in(spans=asks, ahead_at=now + STEP)) if asks else ()
+    by_place = {row["place"]: row for row in found}
+    uses = {}
+    for reach in asked:
+        own = [(window, by_place[place]) for place, (each, window) in enumerate(placed) if each is reach]
+        last = {window: row["nth_started_at"] for window, row in own}
+        uses[reach.name] = _Use(
+            counts.get(reach.name, 0),
+            {window: row["count"] for window, row in own},
+            opening(reach, now, last),
+        )
+    return uses
+
+
+def _reaches(q: ColdQueries, names: Collection[str] | None = None) -> Verb[dict[str, Reach]]:
+    """Return every reach that has a limit, a brake or a release, or those of these names, by name."""
+    rows: Rows = yield q.reaches()
+    if not rows:
+        return {}
+    braked: Rows = yield q.brakes()
+    brakes: dict[str, list[BrakeRecord]] = {}
+    for row in braked:
+        brakes.setdefault(row["reach"], []).append(
+            BrakeRecord(row["since_at"], row["until_at"], row["reason"], row["braked_by"])
+        )
+    return {
+        row["reach"]: _reach(row, tuple(brakes.get(row["reach"], ())))
+        for row in rows
+        if names is None or row["reach"] in names
+    }
+
+
+def _reach(row: Row, brakes: tuple[BrakeRecord, ...]) -> Reach:
+    limit = release = None
+    if row["set_at"] is not None:
+        rate = _rate(row["rate_count"], row["rate_per"], row["is_burst"])
+        limit = LimitRecord(row["most"], rate, row["reason"], row["set_by"], row["set_at"])
+    if row["released_at"] is not None:
+        rate = _rate(row["release_count"], row["release_per"], row["is_release_burst"])
+        release = Releasing(row["released_at"], rate, row["release_left"], row["released_by"])
+    return Reach(row["reach"], limit, brakes, release)
+
+
+def _rate(count: int | None, per: int | None, burst: bool | None) -> Rate | None:
+    return None if count is None or per is None else Rate(count, timedelta(microseconds=per), bool(burst))
+
+
+def _keep_reach(q: ColdQueries, reach: Reach) -> Verb[None]:
+    """Write the reach as it is now. One for which nothing holds any more is forgotten."""
+    yield q.forget_brakes(reach=reach.name)
+    if reach.is_empty:
+        yield q.forget_starts_of(reach=reach.name)
+        yield q.forget_reach(reach=reach.name)
+        return
+    limit, release = reach.limit, reach.release
+    rate, soft = None if limit is None else limit.rate, None if release is None else release.rate
+    yield q.keep_reach(
+        reach=reach.name,
+        most=None if limit is None else limit.most,
+        rate_count=None if rate is None else rate.count,
+        rate_per=None if rate is None else rate.per // _MICROSECOND,
+        is_burst=None if rate is None else rate.burst,
+        reason="" if limit is None else limit.reason,
+        set_by="" if limit is None else limit.by,
+        set_at=None if limit is None else limit.at,
+        release_count=None if soft is None else soft.count,
+        release_per=None if soft is None else soft.per // _MICROSECOND,
+        is_release_burst=None if soft is None else soft.burst,
+        release_left=None if release is None else release.left,
+        released_at=None if release is None else release.since,
+        released_by="" if release is None else release.by,
+    )
+    for brake in reach.brakes:
+        yield q.add_brake(
+            reach=reach.name, since_at=brake.since, until_at=brake.until, reason=brake.reason, braked_by=brake.by
+        )
