@@ -360,15 +360,15 @@ class NeedsApproval(EverytickError):
 
     code = "needs_approval"
 
-    def __init__(self, what: str, proposal: str, by: str, expires_at: datetime) -> None:
-        self.what, self.proposal, self.by, self.expires_at = what, proposal, by, expires_at
+    def __init__(self, what: str, proposal: str, by: str, expires_at: datetime, verb: str = "approve") -> None:
+        self.what, self.proposal, self.by, self.expires_at, self.verb = what, proposal, by, expires_at, verb
         super().__init__(
             f"{what} is proposed as {proposal} by {shown(by)}, and nothing is done yet: another person carries it out "
-            f"with everytick approve {proposal} before {expires_at.isoformat(timespec='minutes')}"
+            f"with everytick {verb} {proposal} before {expires_at.isoformat(timespec='minutes')}"
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.what, self.proposal, self.by, self.expires_at)
+        return type(self), (self.what, self.proposal, self.by, self.expires_at, self.verb)
 
 
 class TooManyEditions(EverytickError):

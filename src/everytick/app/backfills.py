@@ -9,13 +9,15 @@ from everytick.app.guarding import Guarding
 from everytick.app.lookups import moment_of
 from everytick.domain.backfills import FASTEST_RATE, RATE, BackfillOrder, BackfillStatus
 from everytick.domain.durations import duration, format_duration
-from everytick.errors import InvalidInstant, InvalidPolicies, NotFound
+from everytick.domain.proposals import LASTS
+from everytick.errors import Conflict, InvalidInstant, InvalidPolicies, NeedsApproval, NotFound, shown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime, timedelta
 
     from everytick.domain.backfills import BackfillRecord
+    from everytick.domain.job import Job
     from everytick.domain.policies import Overlap
     from everytick.stores.addresses import AnyStore
 
@@ -99,8 +101,29 @@ class Backfill:
 
         if self.id is None:
             raise NotFound("backfill", "that was never planned")
-        fact = SteerBackfill(self.id, to, self._by if by is None else by)
+        who = self._by if by is None else by
+        if to is BackfillStatus.RUNNING:
+            await self._refuse_alone(who)
+        fact = SteerBackfill(self.id, to, who)
         return (await (await self._opened()).request(self._job_id, fact)).changed
+
+    async def _refuse_alone(self, by: str) -> None:
+        """Raise Conflict if its job needs two people, and nobody but the one who planned it wants it to run."""
+        from everytick.deciding.guards import why_not_approved
+        from everytick.domain.policies import Protected
+        from everytick.domain.proposals import Proposal
+
+        store = await self._opened()
+        job = (await store.get([self._job_id]))[self._job_id].job
+        if job.settings.protected is not Protected.TWO_PEOPLE:
+            return
+        record = await self.progress()
+        if record.approved_at is not None:
+            return
+        at, planned_by = record.planned_at, record.order.by
+        proposal = Proposal(record.id, _what(job), (job.name,), planned_by, at, at + LASTS)
+        if (reason := why_not_approved(proposal, by, await store.now())) is not None:
+            raise Conflict(f"backfill {record.id} is not approved: {reason}")
 
 
 class Backfills(Guarding):
@@ -119,6 +142,7 @@ class Backfills(Guarding):
         newest_first: bool = False,
         dry_run: bool = False,
         approve: bool = True,
+        confirmed: bool = False,
         reason: str = "",
         by: str | None = None,
     ) -> Backfill:
@@ -128,6 +152,8 @@ class Backfills(Guarding):
         `as_of="now"` the newest does. Those that have an occurrence are left alone unless `again`
         says otherwise; one that was moved has it elsewhere. At most `rate` of them start in a minute. They take a
         place of the job only where its schedule wants none, or overlap where the job does or `overlap` says so.
+        Many instants at once, and those of a protected job, must be `confirmed`; where the job needs two people it
+        is planned, and another person approves it.
         """
         from everytick.app.past_instants import unfilled
         from everytick.domain.facts import PlanBackfill
@@ -148,8 +174,16 @@ class Backfills(Guarding):
             return Backfill(None, job_id, self._opened, who, tuple(missing), more)
         count = None if more else len(missing)
         order = BackfillOrder(_key(), begin, end, again, as_of_now, newest_first, rule, rate, count, reason, who)
-        made = await store.request(job_id, PlanBackfill(order, approve))
+        is_for_two = approve and await self._is_for_two(store, record.job, len(missing), more, confirmed)
+        made = await store.request(job_id, PlanBackfill(order, approve and not is_for_two))
+        if is_for_two:
+            raise NeedsApproval(_what(record.job), made.id, who, now + LASTS, "backfill approve")
         return Backfill(made.id, job_id, self._opened, who, tuple(missing), more)
+
+    async def _is_for_two(self, store: AnyStore, job: Job, count: int, more: bool, confirmed: bool) -> bool:
+        """Tell whether a second person must approve it. Raise NeedsConfirmation if nobody has confirmed it."""
+        created = {job.id: count}
+        return await self._cost_for_two(store, _what(job), [job], created, more=more, confirmed=confirmed) is not None
 
     async def backfills(self, name: str | None = None) -> Sequence[BackfillRecord]:
         """Return the newest 100 backfills, of one job or of all, newest first."""
@@ -163,6 +197,10 @@ class Backfills(Guarding):
             if record.id == id:
                 return Backfill(id, record.job_id, self._opened, self._by(by))
         raise NotFound("backfill", id)
+
+
+def _what(job: Job) -> str:
+    return f"the backfill of job '{shown(job.name)}'"
 
 
 def _filling_rule(given: str | None) -> Overlap | None:

@@ -80,7 +80,6 @@ class Guarding(StoreAccess):
         edits: Sequence[Edit],
         *,
         created: Mapping[str, int] | None = None,
-        more: bool = False,
         confirmed: bool,
         by: str,
     ) -> None:
@@ -89,21 +88,39 @@ class Guarding(StoreAccess):
         `jobs` are the stored jobs that it touches, `edits` are its changes, and `created` says by job id how many
         runs it creates at once.
         """
-        from everytick.deciding.guards import Consent, Cost, judge
-
-        counts = {id_: count for id_, count in (created or {}).items() if count}
-        cost = Cost(sum(counts.values()), None, more)
-        judgement = judge(jobs, cost, self.confirm_above)
-        if judgement.consent is Consent.AUTO or (confirmed and judgement.consent is Consent.CONFIRM):
+        cost = await self._cost_for_two(store, what, jobs, created or {}, confirmed=confirmed)
+        if cost is None:
             return
-        cost = await _with_lengths(store, counts, cost)
-        judgement = judge(jobs, cost, self.confirm_above)
-        if not confirmed:
-            protected = [job.name for job in jobs if job.is_protected]
-            is_for_two = judgement.consent is Consent.TWO_PEOPLE
-            raise NeedsConfirmation(what, judgement.reasons, str(cost), protected, is_for_two)
         proposal = await self._propose(store, what, cost, jobs, edits, by)
         raise NeedsApproval(what, proposal.id, by, proposal.expires_at)
+
+    async def _cost_for_two(
+        self,
+        store: AnyStore,
+        what: str,
+        jobs: Collection[Job],
+        created: Mapping[str, int],
+        *,
+        more: bool = False,
+        confirmed: bool,
+    ) -> Cost | None:
+        """Return the cost of an operation that a second person must agree to, None if it may be carried out now.
+
+        Raise NeedsConfirmation if nobody has confirmed it.
+        """
+        from everytick.deciding.guards import Consent, Cost, judge
+
+        counts = {id_: count for id_, count in created.items() if count}
+        cost = Cost(sum(counts.values()), None, more)
+        needed = judge(jobs, cost, self.confirm_above)
+        if needed.consent is Consent.AUTO or (confirmed and needed.consent is Consent.CONFIRM):
+            return None
+        cost = await _with_lengths(store, counts, cost)
+        if not confirmed:
+            reasons = judge(jobs, cost, self.confirm_above).reasons
+            protected = [job.name for job in jobs if job.is_protected]
+            raise NeedsConfirmation(what, reasons, str(cost), protected, needed.consent is Consent.TWO_PEOPLE)
+        return cost
 
     async def _propose(
         self, store: AnyStore, what: str, cost: Cost, jobs: Collection[Job], edits: Sequence[Edit], by: str

@@ -74,7 +74,7 @@ def plan_verb(
     begin, end = _beginning(times, since, after), times.read(through)
 
     async def asked(app: Everytick) -> tuple[Backfill, timedelta | None, bool]:
-        made = await app.backfill(job, begin, end, dry_run=dry_run, approve=yes, by=who(), **given)
+        made = await app.backfill(job, begin, end, dry_run=dry_run, approve=yes, confirmed=yes, by=who(), **given)
         record = await app.job(job)
         return made, await _usual_length(app, record.job.id), record.pause is not None
 

@@ -10,6 +10,7 @@ from everytick import Conflict, Everytick, NeedsApproval, NeedsConfirmation, Not
 from everytick.app.proposals import proposal_job, read_proposal
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell
 from everytick.domain.facts import Pause, Resume
+from everytick.domain.policies import UpdatePolicy
 from everytick.domain.snapshots import Missed
 from everytick.stores.addresses import AnyStore
 from tests.stores.acting import plan_once
@@ -135,6 +136,7 @@ async def test_a_proposal_expires_and_goes_with_the_next_one(tick: Everytick, cl
     [
         Put(_defined(Everytick("memory://", name="shop"), payload={"a": [1]}).job, 3),
         Put(_defined(Everytick("memory://", name="shop"), template="hourly").job, 0),
+        Put(_defined(Everytick("memory://", name="shop")).job, 3, UpdatePolicy("graceful", 2)),
         Rename("a", "b", 2),
         Remove("a", timedelta(minutes=10), 2),
         Tell("a", Pause(START, Missed.LAST, "holiday", "alice"), 2),
@@ -216,3 +218,38 @@ async def test_a_start_leaves_a_changed_definition_of_a_protected_job(
         await new.sync()
     changes = {change.name: change.kind for change in await new.sync(confirmed=True)}
     assert changes == {"careful": "changed", "plain": "unchanged", "gone": "kept"}
+
+
+async def test_a_backfill_of_many_instants_or_of_a_protected_job_is_confirmed(
+    tick: Everytick, clock: ManualClock
+) -> None:
+    tick.confirm_above = 20
+    await stored(tick, False)
+    clock.move(minutes=25 * 60)
+    span = START - timedelta(hours=12), START
+    with pytest.raises(NeedsConfirmation, match=r"the backfill of job 'report'.*more than 20"):
+        await tick.backfill("report", START - timedelta(hours=30), START)
+
+    assert (await tick.backfill("report", *span)).id is not None
+    await tick.update("report", protected=True)
+    with pytest.raises(NeedsConfirmation, match="job 'report' is protected"):
+        await tick.backfill("report", *span, again=True)
+    assert (await tick.backfill("report", *span, again=True, approve=False)).id is not None, "nothing runs yet"
+    assert (await tick.backfill("report", *span, again=True, confirmed=True)).id is not None
+
+
+async def test_a_backfill_of_a_job_of_two_people_is_approved_by_the_second(tick: Everytick, clock: ManualClock) -> None:
+    await stored(tick, "two_people")
+    clock.move(minutes=25 * 60)
+    with pytest.raises(NeedsApproval, match="everytick backfill approve backfill_") as proposed:
+        await tick.backfill("report", START - timedelta(hours=3), START, confirmed=True, by="alice")
+    planned = await tick.find_backfill(proposed.value.proposal, by="alice")
+
+    assert (await planned.progress()).status == "planned"
+    for act in (planned.approve, planned.resume):
+        with pytest.raises(Conflict, match="alice has proposed it: another person must approve it"):
+            await act()
+    assert await planned.approve(by="bob")
+    assert (await planned.progress()).approved_by == "bob"
+    await planned.pause()
+    assert await planned.resume(), "it was approved once"
