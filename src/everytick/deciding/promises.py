@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
+from everytick.deciding.activity import is_active
 from everytick.domain.decisions import Span, Why
 from everytick.domain.durations import format_duration
 from everytick.domain.job import Job
@@ -96,13 +97,21 @@ def _with_hold(found: PromiseSnapshot, now: datetime) -> PromiseState:
 
 
 def _hold(found: PromiseSnapshot, now: datetime) -> tuple[datetime, datetime | None] | None:
-    """Return since when and until when the job is disabled or paused; None if it is neither."""
+    """Return since when and until when nothing is owed; None if something is.
+
+    The job is disabled, paused, has not begun yet, or is over: nothing of its schedule is to come, and nothing runs.
+    """
     seen = found.seen
     if seen.retire_at is not None or not in_force(seen.editions, now).enabled:
         since = seen.editions[-1].in_force_after
         return (now if since is None else min(since, now)), None
     pause = next((each for each in seen.pauses if each.since <= now and each.holds(now)), None)
-    return None if pause is None else (pause.since, pause.until)
+    if pause is not None:
+        return pause.since, pause.until
+    if is_active(seen, now):
+        return None
+    start = in_force(seen.editions, now).settings.start
+    return now, None if start is None or start <= now else start
 
 
 def _end_of_hold(found: PromiseSnapshot, now: datetime) -> datetime:

@@ -390,6 +390,23 @@ def test_a_pause_stops_the_clock_of_success_within() -> None:
     assert (judged.breaches, judged.state.check_at) == ((), at("18:00") + SETTLE + _TICK)
 
 
+def test_a_job_that_has_not_begun_or_is_over_owes_no_success() -> None:
+    to_come = judge(_seen(policies={**SUCCESS, "start": "2026-11-16T20:00:00Z"}), at("19:00"))
+    assert (to_come.breaches, to_come.state.check_at) == ((), at("22:00") + SETTLE)
+    over = {**SUCCESS, "end": "2026-11-16T12:00:00Z"}
+    assert judge(_seen(policies=over), at("11:00")).breaches != ()
+    both: dict[str, Any] = {"other_success": _success("10:20"), "last_success": _success("12:01", "occ_2")}
+    judged = judge(_seen(policies=over, watermark="12:00", **both), at("19:00"))
+    assert (judged.breaches, judged.state.check_at) == ((), None)
+
+
+def test_the_last_instant_of_a_job_that_is_over_is_still_promised() -> None:
+    found = _seen("0 9 * * *", policies={**START, "end": "2026-11-16T09:30:00Z"})
+    held = judge(found, at("09:00") + _TICK)
+    assert held.state.check_at == at("09:05") + SETTLE + _TICK
+    assert _broken(judge(replace(found, state=held.state), at("09:40"))) == [(at("09:00"), at("09:05"), None, 1)]
+
+
 # ------------------------------------------------------------------------------------------------------ all of them
 
 

@@ -13,7 +13,7 @@ def main(address: str, name: str, file: str) -> None:
     tick = Everytick(address, name=name, grace_period="1s", poll="200ms")
     told = {"command": ["sh", "-c", f'echo "$EVERYTICK_JOB $EVERYTICK_EVENT" >> {file}']}
 
-    @tick.job(every("1s"), name=f"job of {name}", start_by="2s", on_failure=told, on_recovery=told)
+    @tick.job(every("1s"), name=f"job of {name}", overlap="allow", start_by="2s", on_failure=told, on_recovery=told)
     def job() -> None:
         sys.stdout.write(f"ran {name}\n")
         sys.stdout.flush()
