@@ -351,6 +351,8 @@ async def _with_hint(app: Everytick, error: NotFound) -> Exception:
     if error.what == "job" and error.name.startswith("occ_"):
         text = f"there is no occurrence '{shown(error.name)}'"
         return Refused(f"{text}: everytick history lists their ids", Exit.NOT_FOUND)
+    if error.what == "proposal":
+        return Refused(f"{error}, or it is done or dropped: everytick proposals lists them", Exit.NOT_FOUND)
     if error.what != "job":
         return Refused(f"{error}: everytick history lists what there is", Exit.NOT_FOUND)
     names = [record.job.name for record in await app.jobs()]
