@@ -19,9 +19,13 @@ class MailTaker:
         self._came = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Greet, and take what comes."""
+        writer.write(b"220 here\r\n")
+        await self.converse(reader, writer)
+
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Speak as much SMTP as smtplib needs."""
         receivers: list[str] = []
-        writer.write(b"220 here\r\n")
         while line := (await reader.readline()).strip():
             verb = line[:4].upper()
             if verb == b"RCPT":

@@ -24,7 +24,8 @@ def test_what_is_imported_goes_to_stdout_and_the_rest_to_stderr(plain: Cli, tmp_
     assert said.code == 0
     assert "  backup:\n" in said.out
     mail, reboot, count = said.err.splitlines()
-    assert mail == f"{tmp_path}/c:2: MAILTO: nobody is mailed: on_failure: {{email: {{to: …}}}} mails once per outage"
+    advice = "output is not mailed: on_failure: {email: {to: me}} under defaults mails once per outage"
+    assert mail == f"{tmp_path}/c:2: MAILTO: {advice}"
     assert reboot.startswith(f"{tmp_path}/c:4: @reboot /bin/warm: not imported: there is no schedule that begins with")
     assert count == "1 job imported, 2 things not carried over"
 

@@ -35,7 +35,7 @@ _LEADING = frozenset(
 _PASSED = frozenset(("[", "[[", ".", "cd", "done", "exit", "export", "fi", "set", "sleep", "source", "test", "umask"))
 
 _NOT_OURS = {
-    "MAILTO": "nobody is mailed: on_failure: {email: {to: …}} mails once per outage",
+    "MAILTO": "output is not mailed: on_failure: {{email: {{to: {}}}}} under defaults mails once per outage",
     "MAILFROM": "nobody is mailed",
     "LOGNAME": "commands run as the user of the node, whom cron would not let change either",
     "USER": "commands run as the user of the node",
@@ -108,7 +108,9 @@ class _Crontab:
             )
             self._found.leave(number, f"RANDOM_DELAY={given}", why)
         elif name in _NOT_OURS:
-            self._found.leave(number, name, _NOT_OURS[name])
+            # An empty MAILTO wants what is the case: nobody is mailed.
+            if given or name != "MAILTO":
+                self._found.leave(number, name, _NOT_OURS[name].format(given))
         elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             self._found.leave(number, name, "it cannot be the name of an environment variable")
         else:
