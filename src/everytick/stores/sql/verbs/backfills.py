@@ -41,7 +41,7 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[Query | Many, Any, T]
 """A verb that needs nothing but statements, which a hot verb of a store carries out itself."""
 
-_NO_INSTANT = "occ_00000000-0000-0000-0000-000000000000"
+NO_INSTANT = "occ_00000000-0000-0000-0000-000000000000"
 """The id in the request of a backfill: it asks for no single occurrence."""
 
 _S, _O = BackfillStatus, OccurrenceStatus
@@ -118,7 +118,7 @@ def _approve(q: ColdQueries, job: Row, key: str, by: str, now: datetime) -> Verb
     refuse_crowd(job["name"], counted["open_count"])
     at = {"job_key": job["job_key"], "key": key, "now": now}
     yield q.approve_backfill(**at, changed_by=by)
-    yield q.show_backfill(**at, cause=Cause.BACKFILL, occurrence_id=_NO_INSTANT, due_at=AT_ONCE)
+    yield q.show_backfill(**at, cause=Cause.BACKFILL, occurrence_id=NO_INSTANT, due_at=AT_ONCE)
 
 
 def _refuse_out_of_service(q: ColdQueries, job: Row) -> Verb[None]:

@@ -15,6 +15,7 @@ from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Found, Rows, Verb, Versions
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
+from everytick.stores.sql.verbs.backfills import NO_INSTANT
 from everytick.stores.sql.verbs.holding import version_of
 from everytick.stores.sql.verbs.job_records import job_key
 
@@ -102,9 +103,10 @@ def existing(q: ColdQueries, occurrence_ids: Collection[str] | IdRange) -> Verb[
     """Return those of these ids that have an occurrence; of a range, also those that are asked for."""
     if isinstance(occurrence_ids, IdRange):
         ends = {"first_occurrence_id": occurrence_ids.first, "last_occurrence_id": occurrence_ids.last}
-        found: Rows = yield q.existing_between(**ends, limit=occurrence_ids.limit)
-    else:
-        found = yield q.existing(occurrence_ids=occurrence_ids)
+        found: Rows = yield q.existing_between(**ends, limit=occurrence_ids.limit + 1)
+        ids_ = [row["occurrence_id"] for row in found if row["occurrence_id"] != NO_INSTANT]
+        return frozenset(ids_[: occurrence_ids.limit])
+    found = yield q.existing(occurrence_ids=occurrence_ids)
     return frozenset(row["occurrence_id"] for row in found)
 
 
