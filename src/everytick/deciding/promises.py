@@ -1,8 +1,9 @@
 """Which promises of a job are broken, and which are kept again.
 
 An instant is kept if one of its runs has started, or ended well, by the moment that was promised. It is excused if
-people have decided that it does not run: they paused or disabled the job, skipped, moved or canceled it. Whatever else
-became of it is a breach: nobody planned it, it waited, it failed, it was missed or left out since the job was busy.
+people have decided that it does not run: they paused, disabled or braked the job, skipped, moved or canceled it.
+Whatever else became of it is a breach: nobody planned it, it waited, it failed, it was missed or left out since the job
+was busy.
 
 A breach is one row of instants that were not kept; the next one that is kept ends it. So a job that is always a little
 late is one breach, and not one for each instant. Of `success_within` it is one stretch of time without a success.
@@ -99,7 +100,8 @@ def _with_hold(found: PromiseSnapshot, now: datetime) -> PromiseState:
 def _hold(found: PromiseSnapshot, now: datetime) -> tuple[datetime, datetime | None] | None:
     """Return since when and until when nothing is owed; None if something is.
 
-    The job is disabled, paused, has not begun yet, or is over: nothing of its schedule is to come, and nothing runs.
+    The job is disabled, paused, braked, has not begun yet, or is over: nothing of its schedule is to come and nothing
+    runs.
     """
     seen = found.seen
     if seen.retire_at is not None or not in_force(seen.editions, now).enabled:
@@ -108,6 +110,8 @@ def _hold(found: PromiseSnapshot, now: datetime) -> tuple[datetime, datetime | N
     pause = next((each for each in seen.pauses if each.since <= now and each.holds(now)), None)
     if pause is not None:
         return pause.since, pause.until
+    if found.brake is not None:
+        return found.brake.since, found.brake.until
     if is_active(seen, now):
         return None
     start = in_force(seen.editions, now).settings.start
@@ -150,6 +154,9 @@ def _judge_successes(found: PromiseSnapshot, state: PromiseState, within: timede
         written.append(breach)
     if breach is not None:
         check_at: datetime | None = _again_at(breach, now)
+    elif found.brake is not None:
+        # Its release tells nobody who looks after promises.
+        check_at = now + LEAST_RECHECK
     elif is_held:
         check_at = None if state.held_through is None else state.held_through + within + SETTLE
     else:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from everytick.domain.config import Settings
 from everytick.domain.decisions import Span
+from everytick.domain.limits import BrakeRecord
 from everytick.domain.occurrence import Cause
 from everytick.domain.promise_policies import Promised, PromiseKind
 from everytick.domain.snapshots import JobSnapshot
@@ -108,7 +109,7 @@ class PromiseSnapshot:
     """Everything that a judgement of one promise may see.
 
     `seen` was read before `runs` and `spans`: what a plan decided since is among them. Both begin after
-    `state.judged_through` and are in order; of each at most READ_AT_ONCE.
+    `state.judged_through` and are in order; of each at most READ_AT_ONCE. `brake` holds the starts of the job now.
     """
 
     job_id: str
@@ -116,6 +117,7 @@ class PromiseSnapshot:
     seen: JobSnapshot
     runs: tuple[PromisedRun, ...] = ()
     spans: tuple[Span, ...] = ()
+    brake: BrakeRecord | None = None
 
 
 @value

@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from everytick.deciding.promises import begun, ended, judge
+from everytick.domain.limits import Limits, reaches_of_job
 from everytick.domain.promises import Breach, Judgement, OwedBreach, PromiseSnapshot
 from everytick.errors import StoreUnavailable
 from everytick.node.events import Event, Happening, Listeners
 from everytick.node.notifier import Notifier
 from everytick.node.scope import Scope
+from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Commit
-from everytick.stores.protocols import PromiseStore
 
 _log = logging.getLogger("everytick.promises")
 
@@ -27,7 +28,7 @@ class PromiseWatch:
     """
 
     def __init__(
-        self, store: PromiseStore, scope: Scope, notifier: Notifier, listeners: Listeners, queues: Sequence[str]
+        self, store: AnyStore, scope: Scope, notifier: Notifier, listeners: Listeners, queues: Sequence[str]
     ) -> None:
         self._store, self._scope, self._notifier, self._listeners = store, scope, notifier, listeners
         self._queue = "default" if "default" in queues or not queues else queues[0]
@@ -46,6 +47,8 @@ class PromiseWatch:
         """Commit what is decided about each promise, tell of it, and return what the receivers have to be told."""
         if not snapshots:
             return []
+        limits = await self._store.limits()
+        snapshots = [_braked(each, limits) for each in snapshots]
         judgements = [_judged(each, now) for each in snapshots]
         answers, found = await self._store.commit_promises(judgements), list[OwedBreach]()
         for snapshot, judgement, answer in zip(snapshots, judgements, answers, strict=True):
@@ -72,6 +75,16 @@ class PromiseWatch:
             raise
         except Exception:  # noqa: BLE001, asked again it would fail again, and keep the others waiting
             _log.exception("no notice is sent of a breach of job %s, and none will be: this is a fault", owed.job_id)
+
+
+def _braked(snapshot: PromiseSnapshot, limits: Limits) -> PromiseSnapshot:
+    """Return the snapshot with the brake that holds the starts of its job now."""
+    if not limits.reaches:
+        return snapshot
+    job = snapshot.seen.editions[-1].job
+    names = reaches_of_job(job.settings.tags, job.name, job.settings.queue)
+    brakes = (each.reach.brake(limits.now) for each in limits.reaches if each.reach.name in names)
+    return replace(snapshot, brake=next((each for each in brakes if each is not None), None))
 
 
 def _judged(snapshot: PromiseSnapshot, now: datetime) -> Judgement:

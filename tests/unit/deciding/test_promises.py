@@ -9,6 +9,7 @@ import pytest
 from everytick import cron
 from everytick.deciding.promises import LEAST_RECHECK, RECHECK, SETTLE, begun, ended, judge
 from everytick.domain.decisions import Span, Why
+from everytick.domain.limits import BrakeRecord
 from everytick.domain.occurrence import Cause
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import READ_AT_ONCE, Breach, Judgement, PromisedRun, PromiseSnapshot, PromiseState
@@ -388,6 +389,19 @@ def test_a_pause_stops_the_clock_of_success_within() -> None:
     until = (replace(pause, until=at("16:00"), resumed_by=""),)
     judged = judge(_seen(policies=SUCCESS, state=held.state, pauses=until), at("16:01"))
     assert (judged.breaches, judged.state.check_at) == ((), at("18:00") + SETTLE + _TICK)
+
+
+def test_a_brake_excuses_what_it_holds() -> None:
+    """People have decided that nothing starts, and know it."""
+    brake = BrakeRecord(at("08:50"), None, "incident", "ada")
+    held = judge(replace(_seen(policies=START), brake=brake), at("09:10"))
+    assert (held.breaches, held.state.held_after) == ((), at("08:50"))
+    late = _run("09:00", "completed", "09:30", "09:31")
+    released = _seen(policies=START, state=held.state, watermark="09:30", runs=(late,))
+    assert judge(released, at("09:40")).breaches == ()
+    waits = judge(replace(_seen(policies=SUCCESS), brake=brake), at("15:00"))
+    assert (waits.breaches, waits.state.check_at) == ((), at("15:00") + LEAST_RECHECK)
+    assert judge(_seen(policies=SUCCESS, state=waits.state), at("15:05")).state.check_at == at("17:05") + SETTLE + _TICK
 
 
 def test_a_job_that_has_not_begun_or_is_over_owes_no_success() -> None:

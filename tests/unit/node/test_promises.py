@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from everytick.deciding.notices import notice_job
 from everytick.domain.changes import Put
-from everytick.domain.facts import Pause, Trigger
+from everytick.domain.facts import Pause, PutBrake, Trigger
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.notices import NoticeKind
 from everytick.domain.promises import BreachFilter
@@ -197,6 +197,20 @@ def test_a_paused_job_breaks_no_promise() -> None:
         await node.start()
         await pause("1h")
         assert await world.store.breaches(ALL) == []
+        await node.stop()
+
+    living(story)
+
+
+def test_a_braked_job_breaks_no_promise() -> None:
+    async def story(world: World) -> None:
+        job = await _foreign(world, start_by="1m", success_within="5m")
+        await world.store.request("all", PutBrake(reason="incident", by="ada"))
+        node = world.node()
+        await node.start()
+        await pause("15m")
+        assert await world.store.breaches(ALL) == []
+        assert {each.state.held_after for each in await world.store.promised([job.id])} == {NOON}
         await node.stop()
 
     living(story)
