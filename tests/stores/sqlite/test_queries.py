@@ -49,6 +49,7 @@ def test_every_shared_statement_is_used() -> None:
 # The index that each query finds its rows by; those that only add a row find none.
 INDEXES = {
     "INTEGER PRIMARY KEY": """
+        hold_places move_lanes own_in_lanes pick_ready unlist_claimed
         occurrences_of
         advance_occurrence bring_told_back decided_through edit_job edit_state end_owned end_pause fences
         forget_claims forget_editions forget_narrowing forget_occurrences forget_reschedule held_occurrences
@@ -58,6 +59,7 @@ INDEXES = {
         purge_occurrences purge_state record_ends record_success remove_job rename_job reschedule_job resume_pause
         retire_job retired_of revise rewind take_orphans wake wake_job wake_jobs_of""",
     "PRIMARY KEY": """
+        forget_reach hold_reaches known_lanes running_in
         runs_of
         attempts_of definition forget_attempts forget_reports forget_runs key_use leave past_versions purge_keys
         coming_of coming_of_keys forget_coming purge_coming
@@ -76,10 +78,11 @@ INDEXES = {
     "INDEX occurrence_by_time": "history_page",
     "INDEX occurrence_ended (job_key=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
     "INDEX occurrence_deadline": "overdue",
-    "INDEX occurrence_held": "forget_nodes held_by nodes orphaned",
-    "INDEX occurrence_early": "bring_retries_back bring_runs_back come_of_age next_ready",
+    "INDEX occurrence_held": "forget_nodes held_by nodes orphaned owned",
+    "INDEX occurrence_early": "bring_retries_back bring_runs_back come_of_age next_ready ripen_lanes",
     "INDEX occurrence_of_job": "history_page_of last_kept promised_runs purgeable",
-    "INDEX occurrence_ready": "ready_occurrences",
+    "INDEX limit_start_by_time": "forget_starts forget_starts_of started_in",
+    "INDEX occurrence_ready": "ready_in_lane ready_occurrences waiting_in_lanes",
     "INDEX pause_job": "forget_pauses pauses_of_jobs purge_pauses rewind_pauses",
     "INDEX span_job": "promised_spans purge_spans spans_of undo_spans",
     "INDEX sqlite_autoindex_adjustment_1": """
@@ -98,6 +101,8 @@ INDEXES = {
         add_job add_name_set add_needs add_pause add_span add_state add_version adjust all_needs beat
         count_moved_request count_needs create_occurrence forget_name_sets hear keep_request know_needs name_sets
         keep_coming breach_records bring_promises_back promise_records write_breach
+        add_brake add_limit_change add_starts begin_limited_claim brakes forget_brakes keep_reach limit_changes
+        limits_hold reaches stop_claims stop_limited_claims
         record_attempt record_occurrence record_run told_ahead unreadable_jobs use_key wake_jobs_ahead was_ahead
         write_attempt write_run""",
 }
@@ -109,7 +114,15 @@ BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.sp
 # retries.
 SMALL = {
     "all_needs": "needs",
-    "count_needs": "needs",
+    "count_needs": "needs reach",
+    "ready_occurrences": "reach",
+    "limits_hold": "reach",
+    "started_in": "n",
+    "reaches": "reach",
+    "brakes": "brake",
+    "forget_brakes": "brake",
+    "limit_changes": "limit_change",
+    "waiting_in_lanes": "occurrence",
     "wake_jobs_ahead": "job_state",
     "told_ahead": "s",
     "name_sets": "name_set",
