@@ -78,7 +78,7 @@ class LimitedClaims(Running):
             return super()._claimed(scope, limit)
         now = self._now()
         lanes = self._sorted_lanes(scope, limit, now)
-        for name in [name for name, reach in self._reaches.items() if is_unsettled(reach, now)]:
+        for name in sorted(name for name, reach in self._reaches.items() if is_unsettled(reach, now)):
             self._settle(self._reaches[name], now)
         rooms = {name: self._room(reach, now) for name, reach in self._reaches.items()}
         names, started = cached_names(rooms), Counter[str]()
