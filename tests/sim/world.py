@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, TypeVar, cast
 
-from everytick.domain.facts import Cancel, Pause, Resume, Trigger
+from everytick.domain.config import Level, overrides
+from everytick.domain.facts import Amend, Cancel, Fact, Move, Pause, Resume, Skip, Trigger, Undo
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Missed
 from everytick.domain.statuses import ENDED
+from everytick.domain.upcoming import upcoming
 from everytick.errors import EverytickError
 from everytick.node.clock import Offset
 from everytick.node.node import Node
@@ -208,11 +210,13 @@ class World:
         """A request is made."""
         name = self.chance.choice(sorted(self.words))
         [job_id] = [record.job.id for record in await self.store.list() if record.job.name == name]
-        match self.chance.choice(["pause", "resume", "trigger", "cancel", "edit"]):
+        match self.chance.choice(["pause", "resume", "trigger", "cancel", "edit", "adjust", "adjust"]):
             case "pause":
                 await self.store.request(job_id, Pause(missed=self.chance.choice(list(Missed))))
             case "resume":
-                await self.store.request(job_id, Resume())
+                await self.store.request(job_id, Resume(missed=self.chance.choice([None, *Missed])))
+            case "adjust":
+                await self.adjust(job_id)
             case "trigger":
                 key = f"key-{self.chance.randrange(1000)}"
                 await self.store.request(job_id, Trigger(key))
@@ -222,6 +226,21 @@ class World:
                     await self.store.request(self.chance.choice(found).id, Cancel("by hand"))
             case _:
                 await put(self.store, self.edited(name))
+
+    async def adjust(self, job_id: str) -> None:
+        """A person speaks of one of the next instants, or takes back what was said of one."""
+        seen = (await self.store.look([job_id]))[job_id]
+        now = await self.store.now()
+        coming = upcoming(seen, now, 4)
+        told = [adjustment.at for adjustment in seen.adjustments]
+        if not coming:
+            return
+        instant, to = self.chance.choice([*coming, *told]), now + timedelta(seconds=self.chance.choice([1, 20, 90]))
+        own = overrides(Level.OCCURRENCE, {"payload": {"by": "hand"}})
+        facts: list[Fact] = [
+            Skip(instant), Move(instant, to), Amend(instant, own), Undo(instant), Trigger(f"added:{to}", at=to)
+        ]  # fmt: skip
+        await self.store.request(job_id, self.chance.choice(facts))
 
     async def recover(self) -> None:
         """End all trouble: enough nodes live, and nothing is held."""

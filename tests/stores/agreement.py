@@ -21,6 +21,7 @@ from everytick.domain.facts import (
     DropLimit,
     Fact,
     Fill,
+    LookAgain,
     Move,
     Pause,
     PlanBackfill,
@@ -259,6 +260,9 @@ class Pair:
         seen = (await self.both("look", [job_id])).get(job_id)
         to = self.now() if seen is None or seen.reschedule is None else seen.reschedule.to
         await self.both("request", job_id, UndoReschedule(to, "ada"))
+
+    async def do_look_again(self) -> None:
+        await self.both("request", await self.job_id(), LookAgain())
 
     async def do_cancel(self) -> None:
         found = (await self.both("history", HistoryFilter())).occurrences

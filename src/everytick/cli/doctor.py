@@ -120,6 +120,7 @@ async def _look(app: Everytick) -> list[Check]:
     found += ahead_checks(records, now)
     found += promise_checks(records, now)
     found += breach_checks(await app.breaches(is_open=True))
+    found += await _zone_checks(store)
     return found
 
 
@@ -263,6 +264,17 @@ def agreement_checks(alive: Sequence[NodeRecord]) -> Iterator[Check]:
             yield Check("node agreement", False, text)
         for file, reason in facts.broken_files:
             yield Check("job files", False, f"{id_} cannot read {file} and goes on with what it said before: {reason}")
+
+
+async def _zone_checks(store: AnyStore) -> list[Check]:
+    """Give the jobs of which runs to come move by the zone tables of this host."""
+    from everytick.node.zone_watch import moved_runs
+
+    how = "a node that starts with these tables follows them at once; until then the old time counts"
+    return [
+        Check("zone tables", False, f"runs to come of '{shown(move.job)}': {move}; {how}", is_warning=True)
+        for move in await moved_runs(store)
+    ]
 
 
 async def _parked_checks(store: AnyStore) -> list[Check]:

@@ -164,6 +164,11 @@ class UndoReschedule:
 
 
 @value
+class LookAgain:
+    """Plan the job now: what names its instants has changed outside of its definition, as zone tables do."""
+
+
+@value
 class Rewind:
     """Set a watermark that lies ahead back to now, the one exception to Monotony. Else it changes nothing.
 
@@ -227,7 +232,8 @@ Asks: TypeAlias = Trigger | Replay | Fill
 Adjusts: TypeAlias = Skip | Move | Amend | Undo
 Backfills: TypeAlias = PlanBackfill | SteerBackfill
 Limiting: TypeAlias = SetLimit | DropLimit | PutBrake | ReleaseBrake
-Fact: TypeAlias = Asks | Adjusts | Backfills | Pause | Resume | Reschedule | UndoReschedule | Rewind | Cancel | Limiting
+Tells: TypeAlias = Pause | Resume | Reschedule | UndoReschedule | LookAgain | Rewind
+Fact: TypeAlias = Asks | Adjusts | Backfills | Tells | Cancel | Limiting
 
 LIMITING: tuple[type[Limiting], ...] = (SetLimit, DropLimit, PutBrake, ReleaseBrake)
 """What is said of a reach and not of a job or an occurrence."""
@@ -236,7 +242,20 @@ ASKS: tuple[type[Asks], ...] = (Trigger, Replay, Fill)
 """What asks for occurrences. Only these take a transaction of the caller's own."""
 
 REVISES: frozenset[type[Fact]] = frozenset(
-    {Pause, Resume, Skip, Move, Amend, Undo, Reschedule, UndoReschedule, Rewind, PlanBackfill, SteerBackfill}
+    {
+        Pause,
+        Resume,
+        Skip,
+        Move,
+        Amend,
+        Undo,
+        Reschedule,
+        UndoReschedule,
+        LookAgain,
+        Rewind,
+        PlanBackfill,
+        SteerBackfill,
+    }
 )
 """What makes older snapshots of the job stale. A plan that did not see one of the others is only late."""
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("everytick.events")
 
 _FAILED = frozenset({"failed", "failed_stale", "timeout", "lost", "completed_with_errors"})
-_LOGGED_ELSEWHERE = frozenset({"store_lost", "store_found", "definition_broken", "definition_mended", "duplicate"})
+_LOGGED_ELSEWHERE = frozenset(
+    {"store_lost", "store_found", "definition_broken", "definition_mended", "duplicate", "runs_moved"}
+)
 """The part of the node that sees these logs them itself, with more to say."""
 
 

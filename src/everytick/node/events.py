@@ -49,6 +49,7 @@ class Happening(StrEnum):
     LIMITED = "limited"
     BRAKED = "braked"
     RELEASED = "released"
+    RUNS_MOVED = "runs_moved"
 
 
 @value(frozen=True)

@@ -42,6 +42,7 @@ from everytick.node.scope import Labels, Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.stopping import LAST_WORDS_SECONDS, StopMode, WindDown
 from everytick.node.tools import Tools
+from everytick.node.zone_watch import ZoneWatch
 from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
 
@@ -128,6 +129,7 @@ class Node:
         self.reaper = Reaper(store, self.name, self.clock, self.listeners, settings)
         self.janitor = Janitor(store, self.name, self.clock, self._logs, self.reaper.lives)
         self.promises = PromiseWatch(store, self.scope, told, self.listeners, settings.queues)
+        self._zones = ZoneWatch(store, self.name, self.clock, self.listeners, settings)
         self._beat = Beat(store, self.name, settings.heartbeat.total_seconds(), self.health, self.inbox, self._owned)
         self._loops = Loops(self.clock, self.health)
         self._wind_down = WindDown(self._loops, self.engine, self.reporter, self.health)
@@ -146,6 +148,8 @@ class Node:
         self.health.has_beaten()
         try:
             await self.look_around()
+            # Before the store is told of this node: with that, nodes of long ago are forgotten.
+            await self._zones.look()
             await self.register()
             await self._look_once()
         except BaseException:
@@ -167,6 +171,7 @@ class Node:
         loops.begin_every(_JANITOR_SECONDS, "janitor", self.janitor.round)
         loops.begin_every(_FACTS_SECONDS, "facts", self.register)
         loops.begin_every(_PROMISE_SECONDS, "promises", self.promises.round)
+        loops.begin_every(_FACTS_SECONDS, "zones", self._zones.round)
         loops.begin_every(_REFUSED_SECONDS, "refused", self._tell_refused)
         loops.begin_every(_UNKNOWN_SECONDS, "unknown", self._learn_again)
         if self._falls_back:

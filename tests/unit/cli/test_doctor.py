@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -19,10 +20,11 @@ from everytick.cli.doctor import (
     zone_data_check,
 )
 from everytick.domain.nodes import NodeFacts
+from everytick.schedules.timezones import zone
 from everytick.stores.base import NodeRecord
 from everytick.stores.memory import MemoryStore
 from tests.stores.acting import everything
-from tests.unit.cli.conftest import Cli
+from tests.unit.cli.conftest import Cli, ran
 
 
 @pytest.mark.parametrize(
@@ -166,3 +168,18 @@ def test_nodes_that_disagree_are_findings() -> None:
     assert found(broken) == [
         "n0 cannot read jobs/a.yaml and goes on with what it said before: line 3 is no YAML",
     ]
+
+
+def test_runs_that_the_zone_tables_of_this_host_move_are_a_warning(cli: Cli, shop: Everytick) -> None:
+    """B8: by which tables the store was written is seen in what it says runs next."""
+    ran(shop, "both")
+    berlin = zone("Europe/Berlin")
+    try:
+        berlin.take(ZoneInfo("Europe/Kyiv"))
+        checks = json.loads(cli("doctor", "--json").out)
+    finally:
+        berlin.take(ZoneInfo("Europe/Berlin"))
+    [found] = [check for check in checks if check["check"] == "zone tables"]
+    assert found["result"] == "warning"
+    assert "runs to come of 'nightly': " in found["text"]
+    assert not [check for check in json.loads(cli("doctor", "--json").out) if check["check"] == "zone tables"]
