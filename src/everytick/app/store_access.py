@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from everytick.app.definition import Definition
+    from everytick.domain.job import Job
     from everytick.domain.occurrence import EndedOccurrence
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
@@ -255,10 +256,26 @@ class StoreAccess:
 
             # Teach the node first: the first occurrence may begin as soon as its job is stored, and needs its hooks.
             self._learned()
-            [stored] = await store.apply([Put(defined.job)], f"code:{self.name}")
+            jobs = await self._with_needed(store, defined.job)
+            stored, *_ = await store.apply([Put(job) for job in jobs], f"code:{self.name}")
             self._learned()
             return (await store.get([stored.job_id]))[stored.job_id]
         raise NotFound("job", name)
+
+    async def _with_needed(self, store: AnyStore, job: Job) -> list[Job]:
+        """Return the job, and those defined here and not stored on which it depends, directly or through others."""
+        from everytick.domain.ids import job_id
+
+        found, open_ = {job.name: job}, [job]
+        while open_:
+            names = [each.job for each in open_.pop().settings.depends_on if each.job not in found]
+            known = {name: self._definitions.get(job_id(name)) for name in names}
+            stored = await store.get([job_id(name) for name in names])
+            for name, defined in known.items():
+                if defined is not None and job_id(name) not in stored:
+                    found[name] = defined.job
+                    open_.append(defined.job)
+        return list(found.values())
 
     async def _find_past(self, store: AnyStore, name: str) -> JobRecord:
         """Return the job of this name, in service or removed, or else one that had it before it was renamed."""

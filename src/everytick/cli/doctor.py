@@ -19,11 +19,12 @@ from everytick.errors import SchemaMismatch, StoreUnavailable, shown
 from everytick.exits import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from everytick.app import Everytick
     from everytick.domain.promises import BreachRecord
+    from everytick.domain.snapshots import JobSnapshot
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord, NodeRecord
 
@@ -118,6 +119,8 @@ async def _look(app: Everytick) -> list[Check]:
     found += await _parked_checks(store)
     records, now = await store.list(), await store.now()
     found += ahead_checks(records, now)
+    dependent = [record.job.id for record in records if record.job.settings.depends_on]
+    found += dependency_checks((await store.look(dependent)).values() if dependent else ())
     found += promise_checks(records, now)
     found += breach_checks(await app.breaches(is_open=True))
     found += await _zone_checks(store)
@@ -136,6 +139,17 @@ def breach_checks(breaches: Sequence[BreachRecord]) -> Iterator[Check]:
     """Give the promises that are broken now."""
     for each in breaches:
         yield Check("promises", False, f"'{shown(each.job)}': {shown(str(each.breach), 500)}")
+
+
+def dependency_checks(snapshots: Iterable[JobSnapshot]) -> Iterator[Check]:
+    """Give the jobs that wait for others of which nothing comes."""
+    for snapshot in snapshots:
+        for upstream in snapshot.dependence.upstreams if snapshot.dependence is not None else ():
+            if upstream.state:
+                name, needed = shown(snapshot.editions[-1].job.name), shown(upstream.name)
+                text = f"'{name}' depends on '{needed}', which is {upstream.state}: what waits for it is skipped"
+                is_gone = upstream.state in ("removed", "deleted")
+                yield Check("dependencies", False, text, is_warning=not is_gone)
 
 
 def ahead_checks(records: Sequence[JobRecord], now: datetime) -> Iterator[Check]:

@@ -68,14 +68,20 @@ def next_verb(job: str | None, count: int | None, until: str | None, tz: str | N
         show_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     notes = [
-        "; ".join(filter(None, (row[2], _mark_words(run, times), _asked_words(run))))
-        for row, (run, _) in zip(rows, found, strict=True)
+        "; ".join(filter(None, (row[2], _mark_words(run, times), _asked_words(run), _dependence_words(run, run_job))))
+        for row, (run, run_job) in zip(rows, found, strict=True)
     ]
     table = [(row[0], row[1], note) for row, note in zip(rows, notes, strict=True)]
     is_noted = any(notes) or not is_terminal()
     show_table([times.heading("at"), "job", "note"][: 2 + is_noted], [row[: 2 + is_noted] for row in table], times)
     if not rows:
         say("nothing is to come")
+
+
+def _dependence_words(run: UpcomingRun, job: Job) -> str:
+    """Say on which jobs the run depends; one that people ask for obeys those that say so."""
+    found = [each.job for each in job.settings.depends_on if each.requests or not run.is_asked_for]
+    return f"depends on {' and '.join(found)}" if found else ""
 
 
 class Agenda(NamedTuple):

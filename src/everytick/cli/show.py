@@ -164,6 +164,7 @@ def _pairs(
         why = f": {pause.reason}" if pause.reason else ""
         by = f" by {pause.by}" if pause.by else ""
         yield "paused", f"since {times.shown(pause.since)} until {until}{by}{why}"
+    yield from listed("depends on", [each.describe() for each in job.settings.depends_on])
     yield from listed("next runs", following)
     yield "last run", status.last_run
     yield "last result", last_result(record)

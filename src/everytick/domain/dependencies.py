@@ -61,6 +61,13 @@ class Dependency:
             reason = "depends_on with within and otherwise skip decides at once, so it takes no deadline"
             raise InvalidPolicies("", reason, ('otherwise="wait", to wait until the deadline', "no deadline"))
 
+    def describe(self) -> str:
+        """Say it in English."""
+        when = "for the same instant" if self.within is None else f"within {format_duration(self.within)}"
+        until = "" if self.deadline is None else f", waits up to {format_duration(self.deadline)}"
+        else_ = ", else skipped" if self.otherwise is Otherwise.SKIP else ""
+        return f"{self.job} {when}{else_}{until}" + (", requests too" if self.requests else "")
+
     def as_data(self) -> object:
         """Return the name, or the mapping of all that is not as usual."""
         found: dict[str, object] = {"job": self.job}

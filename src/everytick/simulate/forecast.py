@@ -12,6 +12,7 @@ from everytick.domain.values import value
 from everytick.simulate.durations import Length, Origin, known_lengths
 from everytick.simulate.lanes import Lane
 from everytick.simulate.record import EPOCH, QUARTER, JobTally, SimulationRecord
+from everytick.simulate.upstreams import connect
 from everytick.simulate.world import Outage, World
 from everytick.stores.protocols import HistoryStore, JobStore
 
@@ -139,6 +140,7 @@ async def foresee(
         for job in jobs
         if job.id in snapshots
     ]
+    connect(lanes, [snapshots[lane.job.id].dependence for lane in lanes])
     world = World(lanes, start, record, slots=slots, outages=outages, tell=tell)
     with _without_collector():
         world.run(start + length)

@@ -13,13 +13,14 @@ from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, Ended
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import edition_in_force, in_force
 from everytick.simulate.record import JobTally
+from everytick.simulate.upstreams import dependence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime, timedelta
 
     from everytick.domain.decisions import Creation, Plan
-    from everytick.domain.snapshots import Request
+    from everytick.domain.snapshots import Dependence, Request
 
 _S = OccurrenceStatus
 
@@ -31,8 +32,8 @@ class Run:
     """One occurrence from its creation to its end. Its id is computed at the first access."""
 
     __slots__ = (
-        "_id", "begun_at", "begun_in", "cause", "ends_at", "is_running", "lane", "late", "line_at",
-        "ready_at", "scheduled_for", "started_at",
+        "_id", "begun_at", "begun_in", "cause", "created_at", "ends_at", "instant", "is_running", "lane", "late",
+        "line_at", "ready_at", "scheduled_for", "started_at",
     )  # fmt: skip
 
     def __init__(
@@ -40,6 +41,9 @@ class Run:
     ) -> None:
         self.lane, self._id, self.scheduled_for, self.cause = lane, id_, scheduled_for, cause
         self.line_at, self.ready_at = line_at, ready_at
+        self.created_at = line_at
+        self.instant = scheduled_for
+        """The instant it stands for: a moved one stands at another time."""
         self.started_at: datetime | None = None
         self.begun_at: datetime | None = None
         self.begun_in = 0
@@ -73,8 +77,8 @@ class Lane:
 
     __slots__ = (
         "_coming", "_ended", "_succeeded", "_succeeded_before", "adjustments", "allowed", "awaits_ends", "busy",
-        "editions", "is_too_long", "job", "narrowed_at", "pauses", "priority", "requests", "reschedule", "retire_at",
-        "tally", "upcoming", "waiting", "wake_at", "watermark",
+        "dependence", "dependents", "editions", "is_too_long", "job", "narrowed_at", "needs", "pauses", "priority",
+        "requests", "reschedule", "retire_at", "succeeded_for", "tally", "upcoming", "waiting", "wake_at", "watermark",
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +104,11 @@ class Lane:
         self.busy: dict[Run, None] = {self._known(occurrence): None for occurrence in snapshot.busy}
         self.waiting = sorted(self._known(occurrence) for occurrence in snapshot.waiting)
         self.awaits_ends = True
+        self.dependence: Dependence | None = None
+        self.needs: dict[str, Lane] = {}
+        self.dependents: list[Lane] = []
+        self.succeeded_for: dict[datetime, datetime] = {}
+        """When the run of each instant succeeded, where other jobs depend on it."""
         self._coming: list[datetime] = []
         self.upcoming: datetime | None = None
         """The instant whose plan is known in advance, if nothing runs or waits then."""
@@ -139,16 +148,26 @@ class Lane:
             _ended(self._succeeded_before),
             self.narrowed_at,
             next_request_at=min(to_come, default=None),
+            dependence=None if self.dependence is None else dependence(self, self.dependence, self._in_view()),
+            is_needed=bool(self.dependents),
         )
 
+    @property
+    def last_success(self) -> Ended | None:
+        """The last success as a plan sees it."""
+        return _ended(self._succeeded)
+
     def _shown(self) -> tuple[Active, ...]:
+        return tuple(run.active(_S.QUEUED) for run in self._in_view())
+
+    def _in_view(self) -> list[Run]:
         """Return the oldest waiting occurrences, the newest one, and the newest one of the schedule."""
         shown = self.waiting[:PLAN_LIMIT]
         if len(self.waiting) > PLAN_LIMIT:
             own = (run for run in reversed(self.waiting[PLAN_LIMIT:]) if run.cause is Cause.SCHEDULE)
             last = {self.waiting[-1], *islice(own, 1)}
             shown += sorted(last)
-        return tuple(run.active(_S.QUEUED) for run in shown)
+        return shown
 
     def settle(self, plan: Plan, now: datetime) -> None:
         """Apply the plan's changes of the job itself."""
@@ -200,10 +219,10 @@ class Lane:
         self.wake_at = self.upcoming
         return run
 
-    def enter(self, creation: Creation) -> Run:
+    def enter(self, creation: Creation, now: datetime) -> Run:
         """Add a created occurrence to the busy or to the waiting ones."""
         run = Run(self, creation.id, creation.scheduled_for, creation.line_at, creation.ready_at, creation.cause)
-        run.late = creation.late
+        run.late, run.created_at, run.instant = creation.late, now, creation.covers_through
         if creation.status is _S.QUEUED:
             insort(self.waiting, run)
         else:
@@ -235,6 +254,8 @@ class Lane:
         self._ended = run
         if well:
             self._succeeded, self._succeeded_before = run, self._succeeded
+            if self.dependents:
+                self.succeeded_for.setdefault(run.instant, now)
 
 
 def _ended(last: Ended | Run | None) -> Ended | None:

@@ -171,6 +171,10 @@ class World:
         if lane.wake_at is not None:
             lane.wake_at = max(lane.wake_at, now)
             self._at(lane.wake_at, _PLAN, lane)
+        if plan.tells:
+            for dependent in lane.dependents:
+                if dependent.waiting:
+                    self._look_again(dependent, now)
         for run in before:
             # Their ends wake the job, as the plan has just said.
             if run.id in plan.cancels or (plan.cancels_before is not None and run.line_at < plan.cancels_before):
@@ -181,7 +185,7 @@ class World:
             self._record.not_run(lane, creation.status, creation.why, 1)
             return
         self._record.created(lane, creation.scheduled_for)
-        run = lane.enter(creation)
+        run = lane.enter(creation, now)
         if creation.status is _S.PENDING:
             self._is_ready(run, now)
 

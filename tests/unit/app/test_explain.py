@@ -500,6 +500,28 @@ async def test_what_was_decided_while_a_clock_was_ahead_is_told_with_the_way_out
     assert "ahead" not in (await told.asked(at(14))).text
 
 
+async def test_what_depends_on_another_job_says_what_it_waits_for_and_until_when(told: Told) -> None:
+    """S1-042: before its time, while it waits, and after it was given up."""
+    told.tick.job("0 * * * *", name="extract")(work)
+    await told.define(depends_on={"job": "extract", "deadline": "30m"})
+    before = await told.asked(at(10))
+    assert before.verdict is Verdict.WILL_RUN
+    assert "it waits for extract until 2026-11-16T10:30:00+00:00" in before.text
+
+    await told.until(at(10, 1))
+    await run_one(told.store, FAILED)
+    await told.until(at(10, 5))
+    waits = await told.asked(at(10))
+    assert waits.verdict is Verdict.WAITING_FOR_A_JOB
+    assert "it waits until 2026-11-16T10:30:00+00:00 for what it depends on extract" in waits.text
+    assert waits.text.endswith("its run for 2026-11-16T10:00:00+00:00 is failed")
+
+    await told.until(at(10, 31))
+    over = await told.asked(at(10))
+    assert over.verdict is Verdict.DEPENDENCY
+    assert "it was skipped: dependency on extract: its run for" in over.text
+
+
 def test_every_verdict_has_a_test_here() -> None:
     """Every verdict is reached by a test."""
     import ast

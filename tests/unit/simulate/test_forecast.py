@@ -172,3 +172,21 @@ async def test_runs_asked_for_later_come_at_their_time(store: MemoryStore) -> No
     tally = await one(store)
 
     assert (tally.created, tally.runs) == (2, 2)
+
+
+async def test_what_depends_on_another_job_starts_at_its_end_or_is_skipped(store: MemoryStore) -> None:
+    """S1-042: `extract` takes 20 minutes, and longer than its timeout where that is said."""
+    late = hourly("late", "0 * * * *; tz=UTC", depends_on={"job": "extract", "within": "10m", "otherwise": "skip"})
+    hopeless = hourly("hopeless", depends_on={"job": "never", "deadline": "30m"})
+    never = hourly("never", execution_timeout="5m")
+    await put_all(store, [hourly("extract"), hourly("load", depends_on="extract"), late, never, hopeless])
+
+    given = {"extract": 20 * timedelta(minutes=1), "never": HOUR / 2}
+    found = await foresee(
+        store, DAY, slots=9, given={**dict.fromkeys(("load", "late", "hopeless"), HOUR / 60), **given}
+    )
+
+    tallies = {tally.name: tally for tally in found.tallies}
+    assert (tallies["load"].runs, tallies["load"].worst) == (23, 20 * timedelta(minutes=1))
+    assert (tallies["late"].runs, tallies["late"].not_run) == (0, {("skipped", "dependency"): 24})
+    assert (tallies["hopeless"].runs, tallies["hopeless"].not_run) == (0, {("skipped", "dependency"): 23})
