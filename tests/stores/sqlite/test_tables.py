@@ -14,6 +14,7 @@ from everytick.domain.facts import Amend, Pause, Resume, Trigger, adjusted
 from everytick.domain.payload import payload
 from everytick.domain.statuses import AttemptStatus
 from everytick.stores.base import Commit, NodeScope
+from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.queries import Q, Queries
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.stores.sqlite.writer import Transaction
@@ -89,6 +90,29 @@ async def test_an_attempt_that_has_ended_is_never_overwritten(
     assert found == [(ATTEMPT_CODE[AttemptStatus.FAILED], "failed")]
 
 
+async def test_a_definition_that_could_not_be_read_is_read_again_ten_seconds_later(
+    opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock, path: Path
+) -> None:
+    """C-46: as on PostgreSQL; a kind of schedule may be made known after the start."""
+    await put(opened, job("odd"))
+    await opened.close()
+    [stored] = sql.execute("select definition from job_version").fetchone()
+    sql.execute("update job_version set definition = '{'")
+    seconds = [0.0]
+    fresh = SqliteStore(path, clock=clock)
+    fresh._definitions = FileDefinitions(lambda: seconds[0])
+    await fresh.open()
+    clock.move(hours=1)
+
+    assert await plan_once(fresh) == []
+    sql.execute("update job_version set definition = ?", [stored])
+    seconds[0] = 9.9
+    assert await plan_once(fresh) == []
+    seconds[0] = 10.1
+    assert await plan_once(fresh) == [Commit.COMMITTED]
+    await fresh.close()
+
+
 async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
     opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock, path: Path
 ) -> None:
@@ -113,7 +137,6 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
     assert sql.execute("select definition from job_version where definition = '{'").fetchall() == [("{",)]
 
     assert (await put(fresh, job("bad", "30 * * * *"))).version == 2
-    assert await fresh.parked() == {}
     assert await plan_once(fresh) == [Commit.COMMITTED]
     assert [record.job.name for record in await fresh.list()] == ["bad", "good"]
     assert [claim.occurrence.version for claim in await fresh.claim(NodeScope("node-1"), 5)] == [2]

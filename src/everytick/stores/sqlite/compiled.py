@@ -2,7 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from time import monotonic
 
 from everytick.domain.values import value
 from everytick.stores.sql.definitions import (
@@ -16,6 +17,9 @@ from everytick.stores.sql.definitions import (
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import moment, moment_or_none
 
+_TRIED_AGAIN_SECONDS = 10.0
+"""How long a version that cannot be read is left to others: its kind of schedule may be made known meanwhile."""
+
 
 @value
 class Unreadable:
@@ -28,9 +32,11 @@ class Unreadable:
 class FileDefinitions(Definitions):
     """The versions of one file that this process has read, and those that it cannot read."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: Callable[[], float] = monotonic) -> None:
         super().__init__()
+        self._seconds = seconds
         self._unreadable: dict[Key, Unreadable] = {}
+        self._left_until: dict[Key, float] = {}
         self._unshown: list[Unreadable] = []
 
     def get(self, connection: sqlite3.Connection, job_key: int, version: int) -> Compiled | None:
@@ -39,9 +45,12 @@ class FileDefinitions(Definitions):
         found = self._young.get(key)
         if found is not None:
             return found
-        if key in self._unreadable:
+        if self._is_left(key):
             return None
         return self.known(key) or self._read(connection, key)
+
+    def _is_left(self, key: Key) -> bool:
+        return key in self._left_until and self._seconds() < self._left_until[key]
 
     def find(self, connection: sqlite3.Connection, job_key: int, version: int) -> Compiled | None:
         """Return one version, or None if it cannot be read or is not there."""
@@ -51,9 +60,10 @@ class FileDefinitions(Definitions):
         return self.get(connection, job_key, version)
 
     def refuse(self, key: Key, reason: str) -> None:
-        """Set a version apart: this process leaves it to others."""
+        """Set a version apart: this process leaves it to others, and reads it again after a while."""
         self.forget(*key)
         with self._lock:
+            self._left_until[key] = self._seconds() + _TRIED_AGAIN_SECONDS
             if key not in self._unreadable:
                 refused = self._unreadable[key] = Unreadable(key, reason)
                 self._unshown.append(refused)
@@ -80,7 +90,8 @@ class FileDefinitions(Definitions):
     def refused(self) -> str:
         """Return what was set apart as the JSON text that queries leave out by."""
         with self._lock:
-            return json.dumps([f"{job_key}:{version}" for job_key, version in self._unreadable])
+            left = [key for key in self._unreadable if self._is_left(key)]
+            return json.dumps([f"{job_key}:{version}" for job_key, version in left])
 
     def _read(self, connection: sqlite3.Connection, key: Key) -> Compiled | None:
         row = connection.execute(Q.definition, key).fetchone()
@@ -88,7 +99,11 @@ class FileDefinitions(Definitions):
         text, job_id, created_at, edited_at, in_force_after, edited_by, follows = row
         times = moment(created_at), moment(edited_at), moment_or_none(in_force_after)
         try:
-            return self.compile(StoredVersion(key, text, job_id, *times, edited_by, follows))
+            found = self.compile(StoredVersion(key, text, job_id, *times, edited_by, follows))
         except UnreadableVersion as error:
             self.refuse(key, str(error))
             return None
+        if key in self._unreadable:
+            with self._lock:
+                del self._unreadable[key], self._left_until[key]
+        return found
