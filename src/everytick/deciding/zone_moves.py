@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from everytick.domain.policies import UpdateKind, UpdatePolicy
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.upcoming import upcoming
 from everytick.domain.values import value
@@ -13,16 +14,23 @@ _LISTED = 3
 
 @value
 class ZoneMove:
-    """The runs to come of a job that other zone tables took away, and those that they name instead."""
+    """The runs to come of a job that other zone tables took away, and those that they name instead.
+
+    `keeps` are those of the new ones, each with its old time, that run as they were: a job whose update policy is
+    `graceful` leaves its next runs alone.
+    """
 
     job_id: str
     job: str
     gone: tuple[datetime, ...]
     came: tuple[datetime, ...]
     zones: tuple[str, ...]
+    keeps: tuple[tuple[datetime, datetime], ...] = ()
 
     def __str__(self) -> str:
-        return f"{_listed(self.gone)} moved to {_listed(self.came)} ({', '.join(self.zones)})"
+        kept = f"; by its update policy it runs at {_listed([old for _, old in self.keeps])} all the same"
+        text = f"{_listed(self.gone)} moved to {_listed(self.came)} ({', '.join(self.zones)})"
+        return text + kept if self.keeps else text
 
 
 def zone_move(snapshot: JobSnapshot, written: Sequence[datetime], now: datetime) -> ZoneMove | None:
@@ -39,7 +47,20 @@ def zone_move(snapshot: JobSnapshot, written: Sequence[datetime], now: datetime)
     was, will = set(before), set(upcoming(snapshot, now, len(before)))
     if was == will:
         return None
-    return ZoneMove(snapshot.job_id, job.name, tuple(sorted(was - will)), tuple(sorted(will - was)), zones)
+    gone, came = tuple(sorted(was - will)), tuple(sorted(will - was))
+    return ZoneMove(snapshot.job_id, job.name, gone, came, zones, _kept(job.settings.update_policy, gone, came, now))
+
+
+def _kept(
+    policy: UpdatePolicy, gone: Sequence[datetime], came: Sequence[datetime], now: datetime
+) -> tuple[tuple[datetime, datetime], ...]:
+    """Return the new instants that run at their old times, if each new one stands for one old one."""
+    if policy.kind is not UpdateKind.GRACEFUL or len(gone) != len(came):
+        return ()
+    pairs = tuple(zip(came, gone, strict=True))
+    if policy.duration is not None:
+        return tuple((new, old) for new, old in pairs if old <= now + policy.duration)
+    return pairs[: policy.occurrences]
 
 
 def _zones(schedule: object) -> Iterator[Zone]:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterator
 
 from everytick.deciding.zone_moves import ZoneMove, zone_move
-from everytick.domain.facts import LookAgain
+from everytick.domain.facts import LookAgain, Move
 from everytick.domain.nodes import NodeFacts
 from everytick.errors import NotFound
 from everytick.node.clock import NodeClock
@@ -20,6 +20,9 @@ from everytick.stores.addresses import AnyStore
 _log = logging.getLogger("everytick.node")
 
 _AT_ONCE = 500
+
+KEPT = "the zone tables changed"
+"""Why a run is moved to the time that it had by the old tables."""
 
 
 async def moved_runs(store: AnyStore) -> list[ZoneMove]:
@@ -71,6 +74,8 @@ class ZoneWatch:
     async def _compare(self, before: str) -> None:
         for move in await moved_runs(self._store):
             try:
+                for new, old in move.keeps:
+                    await self._store.request(move.job_id, Move(new, old, KEPT, self._name))
                 await self._store.request(move.job_id, LookAgain())
             except NotFound:
                 continue

@@ -80,6 +80,26 @@ async def test_runs_that_other_tables_move_are_reported_and_followed_at_once(
     assert await moved_runs(store) == []
 
 
+async def test_a_graceful_job_runs_next_as_it_was(
+    tick: Everytick, store: AnyStore, clock: ManualClock, stored: None
+) -> None:
+    """B8, S0-118: the next run at its old time, as a move that people see and may undo; the later ones by the new."""
+    tick.job(cron("30 2 * * *", tz=SOFIA), name="calm", horizon=3, update_policy="graceful")(work)
+    await tick.sync()
+    await plan_once(store)
+    zone(SOFIA).take(ZoneInfo("Europe/Moscow"))
+    events: list[Event] = []
+    await watch(store, events).look()
+
+    [event] = [event for event in events if event.job == "calm"]
+    assert event.text.endswith("by its update policy it runs at 2026-11-17T00:30:00+00:00 all the same")
+    [first, second] = await tick.upcoming("calm", 2)
+    assert (first.at, first.mark, first.detail) == (NEXT, "moved", "by new (the zone tables changed)")
+    assert (second.at, second.mark) == (NEXT + 23 * HOUR, None)
+    await plan_once(store)
+    assert await moved_runs(store) == []
+
+
 async def test_it_is_reported_once_and_again_only_if_a_living_node_has_other_tables(
     tick: Everytick, store: AnyStore, stored: None
 ) -> None:
