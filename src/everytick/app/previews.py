@@ -8,7 +8,7 @@ moves such a moment.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Preview", "Revision", "preview", "refuse_moved"]
 
-_HASH = re.compile(r"([0-9a-f]{8,10})-([0-9a-f]{16})")
+_EPOCH, _TICK = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_HASH = re.compile(r"([0-9a-f]{8,16})-([0-9a-f]{16})")
 
 
 @value(frozen=True)
@@ -55,7 +56,7 @@ async def preview(store: AnyStore, drafts: Sequence[Drafted], policy: UpdatePoli
         found = runs[drafted.change.name] = revise(before, _after(drafted, before, now, policy), now)
         parts.append((*_wanted(drafted, policy), *_moments(drafted, policy, found), *_said(before)))
     digest = sha256(repr(parts).encode()).hexdigest()[:16]
-    return Preview(tuple(each.change for each in drafts), runs, f"{int(now.timestamp()):x}-{digest}")
+    return Preview(tuple(each.change for each in drafts), runs, f"{(now - _EPOCH) // _TICK:x}-{digest}")
 
 
 def _after(
@@ -114,22 +115,21 @@ async def refuse_moved(
         return
     seen_now = await preview(store, drafts, policy)
     if seen_now.hash.partition("-")[2] != read[2]:
-        shown_at = datetime.fromtimestamp(int(read[1], 16), UTC)
+        shown_at = _EPOCH + int(read[1], 16) * _TICK
         moved = [each async for each in _moved(store, drafts, shown_at)]
         raise PlanMoved(plan.strip(), seen_now.hash, tuple(moved))
 
 
 async def _moved(store: AnyStore, drafts: Sequence[Drafted], since: datetime) -> AsyncIterator[str]:
     """Give a sentence for each job of the drafts that was edited, paused or resumed after this moment."""
-    begun = since.replace(microsecond=0)
     known = [drafted.before for drafted in drafts if drafted.before is not None]
     seen = await store.look([job.id for job in known])
     for job in known:
-        if job.updated_at is not None and job.updated_at > begun:
+        if job.updated_at is not None and job.updated_at > since:
             [edition] = await store.editions(job.id, [job.version])
             by = f" by {edition.by}" if edition.by else ""
             yield f"job '{shown(job.name)}' is at version {job.version}: edited at {job.updated_at.isoformat()}{by}"
         for pause in seen[job.id].pauses if job.id in seen else ():
-            if pause.told_at > begun:
+            if pause.told_at > since:
                 word = "paused" if pause.resumed_by is None else "resumed"
                 yield f"job '{shown(job.name)}' was {word} at {pause.told_at.isoformat()}"

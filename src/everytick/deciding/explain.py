@@ -21,7 +21,7 @@ from everytick.domain.schedule import Schedule, waits_for_end
 from everytick.domain.snapshots import Edition, JobSnapshot, Missed, PausedSpan
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.texts import JOB_AHEAD
-from everytick.domain.upcoming import TICK, bound_schedule, in_force, pause_at
+from everytick.domain.upcoming import TICK, bound_schedule, edition_in_force, editions_to_come, in_force, pause_at
 from everytick.domain.values import value
 
 _S = OccurrenceStatus
@@ -174,7 +174,25 @@ def explain(evidence: Evidence) -> Explanation:
         found = _adjusted(evidence) or _held_by_open_pause(evidence) or _unnamed(evidence)
     if found is None:
         found = _told_late(evidence) if evidence.at <= evidence.now else _to_come(evidence)
-    return _with_promises(evidence, _said_parked(evidence, _said_ahead(evidence, found)))
+    return _with_promises(evidence, _said_parked(evidence, _said_ahead(evidence, _said_version(evidence, found))))
+
+
+def _said_version(evidence: Evidence, found: Explanation) -> Explanation:
+    """Add to what is said of a time to come which version says it, if one is still to come into force."""
+    editions, now = evidence.snapshot.editions, evidence.now
+    later = editions_to_come(editions, now) if evidence.at > now else []
+    if not later:
+        return found
+    by = edition_in_force(editions, evidence.at - TICK)
+    if by in later:
+        assert by.in_force_after is not None, "it is to come"
+        said = f"by version {by.job.version}, which comes into force after {by.in_force_after.isoformat()}"
+        said += "" if by.follows is None else f", at the end of the window of version {by.follows}"
+    else:
+        next_, moment = later[0].job.version, later[0].in_force_after
+        assert moment is not None, "it is to come"
+        said = f"by version {by.job.version}; version {next_} comes into force after {moment.isoformat()}"
+    return replace(found, text=f"{found.text}; {said}")
 
 
 def _with_promises(evidence: Evidence, found: Explanation) -> Explanation:

@@ -1,5 +1,6 @@
 """What an edit means for the runs to come: which are added, which are removed, which stay."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -67,17 +68,16 @@ def revise(
     Of both only so many are looked at, and only so far ahead; the answer ends where the shorter look does, since
     what lies behind it was not compared.
     """
-    first = [at for each in (before, after) if each is not None for at in upcoming(each, now, 1)]
-    end = max([now + horizon, *first])
-    old, old_ends = _runs(before, now, end, limit)
-    new, new_ends = _runs(after, now, end, limit)
-    through = min(filter(None, (old_ends, new_ends)), default=None)
-    was, will = ({at for at in seen if through is None or at <= through} for seen in (old, new))
-    if was == will:
-        added: tuple[datetime, ...] = ()
-        removed, kept = added, tuple(sorted(was))
-    else:
-        added, removed, kept = tuple(sorted(will - was)), tuple(sorted(was - will)), tuple(sorted(was & will))
+    end = now + horizon
+    seen = [_runs(each, now, end, limit) for each in (before, after)]
+    if not all(found for found, _ in seen):
+        first = [at for each in (before, after) if each is not None for at in upcoming(each, now, 1)]
+        seen = [_runs(each, now, max([end, *first]), limit) for each in (before, after)]
+    through = min((ends for _, ends in seen if ends is not None), default=None)
+    old, new = (found if through is None else found[: bisect_right(found, through)] for found, _ in seen)
+    was, will = set(old), set(new)
+    added = tuple([at for at in new if at not in was])
+    removed, kept = tuple([at for at in old if at not in will]), tuple([at for at in old if at in will])
     tasks = [asked_edition(each.editions, now).job.tasks for each in (before, after) if each is not None]
     tasks_added, tasks_removed, tasks_changed = task_changes(tasks[0], tasks[-1]) if tasks else ((), (), ())
     known = 0 if before is None else len(before.editions)

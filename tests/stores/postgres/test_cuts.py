@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from everytick.deciding.plan import plan
+from everytick.domain.changes import Put
+from everytick.domain.policies import update_policy
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Commit, CommitAnswer, NodeScope
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import batch_of, job, plan_once, put, remove, statuses
+from tests.stores.acting import batch_of, job, occurrences, plan_once, put, remove, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.proxy import Cut, Proxy, proxied
 
@@ -120,3 +122,22 @@ async def test_a_task_that_is_killed_at_its_commit_leaves_all_or_nothing(
         for table in ("booking", "task_run", "attempt", "report", "occurrence where status = 10", "job_tally")
     ]
     assert written == ([1] * 6 if cut is Cut.AFTER else [0] * 6)
+
+
+@pytest.mark.parametrize("cut", Cut)
+async def test_an_editor_that_is_killed_at_its_commit_leaves_all_or_nothing(
+    postgres: Server, store: PostgresStore, clock: ManualClock, db: Any, cut: Cut
+) -> None:
+    """S0-124: both versions of a window and the occurrences that take the first, or none; and again is once."""
+    await define(store, clock)
+    await plan_once(store)
+    async with proxied(postgres) as proxy:
+        await killed(proxy, store.schema, "edit", cut)
+    [id_] = [record.job.id for record in await store.list() if record.job.name == "job-0"]
+    newest = await db.fetchval("select max(version) from job_version")
+    [made] = await occurrences(store, id_)
+    assert (newest, made.version) == ((3, 2) if cut is Cut.AFTER else (1, 1))
+    for _ in range(2):
+        [stored] = await store.apply([Put(job("job-0", "30 * * * *"), None, update_policy("windowed 3"))])
+        assert stored.version == 2
+    assert await db.fetchval("select max(version) from job_version") == 3

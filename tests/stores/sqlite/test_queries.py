@@ -51,6 +51,7 @@ INDEXES = {
     "INTEGER PRIMARY KEY": """
         hold_places move_lanes own_in_lanes pick_ready unlist_claimed
         occurrences_of
+        add_coming turn_state
         advance_occurrence bring_told_back decided_through edit_job edit_state end_owned end_pause fences
         forget_claims forget_editions forget_narrowing forget_occurrences forget_reschedule held_occurrences
         hold_given_back last_of_jobs mark_undefined move_watermark newest_version note note_end owe_report owe_reports

@@ -2,7 +2,8 @@
 
 An hourly job with two places: its first occurrence is run by a node that fell silent, the
 second may be claimed, the third waits in line, the fourth instant is due, and somebody asks
-for one more that no plan has answered.
+for one more that no plan has answered. A version that has waited for an hour comes into force
+at this moment: the next plan gives it to what nobody has claimed.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -10,8 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from everytick.deciding.plan import plan
+from everytick.domain.changes import Put
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import Cancel, DropLimit, Pause, Resume, SetLimit, Trigger
+from everytick.domain.policies import update_policy
 from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Step
 from everytick.errors import EverytickError
@@ -53,6 +56,7 @@ async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
     for _ in range(2):
         clock.move(hours=1)
         await plan_once(store)
+    await store.apply([Put(job(when="0,30 * * * *", **POLICIES, priority=3), 1, update_policy("graceful 1h"))])
     clock.move(hours=1)
     now = await store.now()
     asked_id = (await store.request(stored.job_id, Trigger("open", call=1))).id
@@ -85,6 +89,7 @@ DEEDS: Mapping[str, Deed] = {
     "overdue": lambda store, scene: store.orphans("node-2", 10, {}, [scene.claim.key]),
     "leave": lambda store, scene: store.leave("node-1"),
     "edit": lambda store, scene: put(store, job(**POLICIES, priority=5)),
+    "window": lambda store, scene: store.apply([Put(job(**POLICIES, priority=7), None, update_policy("windowed 2"))]),
     "pause": lambda store, scene: store.request(scene.job_id, Pause()),
     "remove": lambda store, scene: remove(store, scene.job_id),
     "cancel_running": lambda store, scene: store.request(scene.claim.occurrence.id, Cancel("by hand")),

@@ -1,0 +1,199 @@
+"""Versions through the public API: listed, compared, gone back to, seen before they are stored."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from everytick.app import Everytick
+from everytick.app.versions import JobVersion
+from everytick.domain.config import UNSET
+from everytick.errors import Conflict, InvalidPolicies, NotFound, PlanMoved, VersionConflict
+from tests.stores.acting import plan_once
+from tests.stores.clock import ManualClock
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def work(x: int = 1) -> int:
+    return x
+
+
+def more() -> None: ...
+
+
+@pytest.fixture
+async def daily(tick: Everytick, clock: ManualClock) -> str:
+    """A job of the API, daily at five, stored at noon."""
+    clock.time = NOON
+    await tick.apply([tick.define("report", "0 5 * * *", owner="api").call("tests.unit.app.test_versions:work")])
+    return "report"
+
+
+def told(versions: list[JobVersion]) -> list[tuple[int, str, bool, bool]]:
+    return [(each.version, each.by, each.is_in_force, each.is_coming) for each in versions]
+
+
+async def runs(tick: Everytick, n: int = 3) -> list[str]:
+    return [f"{run:%d %H:%M}" for run in await tick.next_runs("report", n)]
+
+
+async def test_versions_say_who_wrote_them_when_and_what_changed(tick: Everytick, daily: str) -> None:
+    """S0-115: the newest first, with those that are still to come."""
+    await tick.update(daily, "0 6 * * *", policy="graceful", by="anna")
+    await tick.update(daily, priority=5, policy="graceful", by="ben")
+    found = await tick.versions(daily)
+    assert told(found) == [(3, "ben", False, True), (2, "anna", False, False), (1, "code:shop", True, False)]
+    assert [[str(change) for change in each.changes] for each in found] == [
+        ["priority: 0 → 5"],
+        ["schedule: cron: 0 5 * * *; tz=UTC → cron: 0 6 * * *; tz=UTC"],
+        [],
+    ]
+    assert found[0].edited_at == NOON
+    assert found[0].in_force_after == datetime(2026, 3, 4, tzinfo=UTC) - timedelta(microseconds=1)
+    assert [each.version for each in await tick.versions(daily, 2)] == [3, 2]
+    with pytest.raises(NotFound):
+        await tick.versions("nobody")
+
+
+async def test_two_versions_are_compared_in_their_parts_and_their_runs(tick: Everytick, daily: str) -> None:
+    await tick.update(daily, "0 6 * * *", payload={"x": 2})
+    found = await tick.compare(daily, 1, 2)
+    assert [str(each) for each in found.changes] == [
+        "schedule: cron: 0 5 * * *; tz=UTC → cron: 0 6 * * *; tz=UTC",
+        'payload: null → {"x": 2}',
+    ]
+    assert (len(found.runs.added), len(found.runs.removed), len(found.runs.moved)) == (30, 30, 30)
+    assert found.runs.moved[0] == (NOON + timedelta(hours=17), NOON + timedelta(hours=18))
+    with pytest.raises(NotFound, match="version '7 of job 'report''"):
+        await tick.compare(daily, 1, 7)
+
+
+async def test_a_rollback_is_a_new_version_that_follows_the_update_policy(tick: Everytick, daily: str) -> None:
+    """Name, owner and whether it is enabled stay; the rest is as it was."""
+    await tick.update(daily, "0 6 * * *", priority=5, update_policy="graceful", policy="immediate")
+    await tick.rename(daily, "other")
+    assert await tick.rollback("other", 1, by="anna") == 4
+    record = await tick.job("other")
+    assert (str(record.job.schedule), record.job.settings.priority) == ("cron: 0 5 * * *; tz=UTC", 0)
+    assert [f"{run:%d %H:%M}" for run in await tick.next_runs("other", 3)] == ["03 06:00", "04 05:00", "05 05:00"]
+    assert (await tick.versions("other"))[0].by == "anna"
+    await tick.disable("other")
+    await tick.rollback("other", 1)
+    assert not (await tick.job("other")).job.enabled
+    with pytest.raises(NotFound):
+        await tick.rollback("other", 99)
+
+
+async def test_what_code_defines_is_rolled_back_there(tick: Everytick) -> None:
+    tick.job("0 5 * * *", name="mine")(work)
+    await tick.sync()
+    with pytest.raises(Conflict, match="the code of application"):
+        await tick.rollback("mine", 1)
+    assert await tick.rollback("mine", 1, detach=True) == 2
+
+
+async def test_a_preview_shows_the_runs_and_its_hash_stores_exactly_that(
+    tick: Everytick, daily: str, clock: ManualClock
+) -> None:
+    """S0-121, S0-122, S0-124: time may pass; a second time there is nothing left to do."""
+    seen = await tick.preview_update(daily, "0 6 * * *", policy="graceful")
+    [change], found = seen.changes, seen.runs[daily]
+    assert (change.kind, change.parts) == ("changed", ("schedule",))
+    assert (len(found.kept), len(found.moved)) == (1, 29)
+    assert found.moments == (datetime(2026, 3, 4, tzinfo=UTC) - timedelta(microseconds=1),)
+    clock.move(minutes=5)
+    assert await tick.update(daily, "0 6 * * *", policy="graceful", plan=seen.hash) == 2
+    assert await runs(tick) == ["03 05:00", "04 06:00", "05 06:00"]
+    assert await tick.update(daily, "0 6 * * *", policy="graceful", plan=seen.hash) == 2
+
+
+async def test_a_plan_is_refused_once_something_has_moved(tick: Everytick, daily: str, clock: ManualClock) -> None:
+    """An edit, a pause, another moment, other arguments: nothing is stored, and the error says what it was."""
+    seen = await tick.preview_update(daily, "0 6 * * *", policy="graceful")
+    with pytest.raises(PlanMoved, match="the definitions or the options are others") as refused:
+        await tick.update(daily, "0 7 * * *", policy="graceful", plan=seen.hash)
+    assert refused.value.found != seen.hash
+    clock.move(minutes=1)
+    await tick.pause(daily)
+    with pytest.raises(PlanMoved, match=r"job 'report' was paused at 2026-03-02T12:01"):
+        await tick.update(daily, "0 6 * * *", policy="graceful", plan=seen.hash)
+    await tick.resume(daily)
+    clock.time = NOON
+    seen = await tick.preview_update(daily, "0 6 * * *", policy="graceful")
+    clock.move(days=1)
+    await plan_once(await tick._opened())
+    with pytest.raises(PlanMoved, match="a run has come meanwhile"):
+        await tick.update(daily, "0 6 * * *", policy="graceful", plan=seen.hash)
+    seen = await tick.preview_update(daily, "0 6 * * *")
+    clock.move(minutes=1)
+    await tick.update(daily, priority=1, by="ben")
+    with pytest.raises(PlanMoved, match=r"job 'report' is at version 2: edited at 2026-03-03T12:01.* by ben"):
+        await tick.update(daily, "0 6 * * *", plan=seen.hash)
+    with pytest.raises(Conflict, match="is the hash of no plan"):
+        await tick.update(daily, "0 6 * * *", plan="yesterday's")
+    assert (await tick.job(daily)).job.version == 2
+
+
+async def test_tasks_that_come_and_go_are_told_and_concern_what_is_to_come(tick: Everytick, daily: str) -> None:
+    """S0-125, S0-126, S0-127: an occurrence to come has the new tasks, history keeps the old ones."""
+    new = tick.define("report", "0 5 * * *", owner="api")
+    new.call("tests.unit.app.test_versions:work", name="first")
+    new.call("tests.unit.app.test_versions:more", name="second")
+    seen = await tick.preview([new])
+    found = seen.runs["report"]
+    assert (found.tasks_added, found.tasks_removed, found.added, found.removed) == (
+        ("first", "second"), ("work",), (), (),
+    )  # fmt: skip
+    await tick.apply([new], plan=seen.hash)
+    assert [task.name for task in (await tick.job("report")).job.tasks] == ["first", "second"]
+    assert "task second: none → " in " ".join(str(each) for each in (await tick.versions(daily))[0].changes)
+
+
+async def test_a_version_conflict_tells_both_sides(tick: Everytick, daily: str) -> None:
+    """S0-115."""
+    await tick.update(daily, "0 6 * * *", by="anna")
+    with pytest.raises(VersionConflict, match="is at version 2, not 1") as refused:
+        await tick.update(daily, priority=5, expected_version=1)
+    assert refused.value.theirs == ("schedule: cron: 0 5 * * *; tz=UTC → cron: 0 6 * * *; tz=UTC",)
+    assert refused.value.yours == ("priority: 0 → 5",)
+    assert "changed since: schedule" in str(refused.value)
+    assert "your edit: priority: 0 → 5" in str(refused.value)
+
+
+async def test_code_that_still_says_what_a_window_was_for_changes_nothing(tick: Everytick, clock: ManualClock) -> None:
+    """S0-119: else every start would open the window again."""
+    clock.time = NOON
+    later = Everytick(await tick._opened(), name="shop")
+    tick.job("0 5 * * *", name="mine", update_policy="windowed 1")(work)
+    later.job("0 6 * * *", name="mine", update_policy="windowed 1")(work)
+    await tick.sync()
+    assert [change.kind for change in await later.sync()] == ["changed"]
+    for days in (0, 3):
+        clock.move(days=days)
+        await plan_once(await tick._opened())
+        assert [change.kind for change in await later.sync()] == ["unchanged"]
+    assert [f"{run:%H:%M}" for run in await later.next_runs("mine", 2)] == ["05:00", "05:00"]
+
+
+async def test_a_policy_that_makes_no_sense_is_refused_before_anything_is_asked(tick: Everytick, daily: str) -> None:
+    with pytest.raises(InvalidPolicies, match="update_policy 'later' is not known"):
+        await tick.update(daily, "0 6 * * *", policy="later")
+    assert await tick.update(daily, priority=UNSET, policy=None) == 1
+
+
+async def test_an_explanation_says_which_version_names_the_instant(tick: Everytick, daily: str) -> None:
+    """And when it comes into force, or which one follows."""
+    await tick.update(daily, "0 6 * * *", policy="graceful")
+    before = await tick.explain(daily, "2026-03-03T05:00:00Z")
+    after = await tick.explain(daily, "2026-03-04T06:00:00Z")
+    never = await tick.explain(daily, "2026-03-03T06:00:00Z")
+    moment = "comes into force after 2026-03-03T23:59:59.999999+00:00"
+    assert before.text.endswith(f"; by version 1; version 2 {moment}")
+    assert after.text.endswith(f"; by version 2, which {moment}")
+    assert (never.verdict, never.text.endswith(f"; by version 1; version 2 {moment}")) == (
+        "not named by the schedule",
+        True,
+    )
+    await tick.update(daily, "0 9 * * *", policy="windowed 1")
+    back = await tick.explain(daily, "2026-03-05T06:00:00Z")
+    assert back.text.endswith(f"; by version 4, which {moment}, at the end of the window of version 3")
