@@ -88,7 +88,7 @@ def test_a_newer_schema_than_the_code_is_refused(path: Path) -> None:
 def test_a_changed_migration_is_refused(path: Path) -> None:
     prepare(path)
     changed = replace(MIGRATIONS[0], text=MIGRATIONS[0].text + "create table more (x integer);\n")
-    with pytest.raises(SchemaMismatch, match="another text of 0001_initial"):
+    with pytest.raises(SchemaMismatch, match=r"migration 1 \(initial\) was applied with another text"):
         prepare(path, (changed, *MIGRATIONS[1:]))
 
 

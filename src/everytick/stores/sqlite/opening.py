@@ -225,7 +225,10 @@ def _apply(connection: sqlite3.Connection, path: Path, migration: Migration) -> 
                 (migration.number, migration.name, migration.checksum),
             )
         elif applied[0] != migration.checksum:
-            reason = f"was migrated by another text of {migration.number:04}_{migration.name}: use the released one"
+            reason = (
+                f"migration {migration.number} ({migration.name}) was applied with another text than this everytick "
+            )
+            reason += "has: install the everytick that made this file, or a later one"
             raise SchemaMismatch(str(path), reason)
         connection.execute("commit")
     except BaseException:
