@@ -102,7 +102,7 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     },
 )
 REACHES = ("tag:crm", "tag:erp", "queue:gpu", "queue:default", "job:alpha", "all", "label:crm")
-NEEDS = ("", "code:shop", "code:bank\nqueue:gpu", "queue:gpu", "code:shop\nqueue:gpu", "retired")
+NEEDS = ("", "lane:late", "code:shop", "code:bank\nqueue:gpu", "queue:gpu", "code:shop\nqueue:gpu", "retired")
 LOWER_HALF = IdRange("occ_00000000-0000-0000-0000-000000000000", "occ_80000000-0000-0000-0000-000000000000", 1000)
 
 

@@ -10,11 +10,12 @@ from everytick.domain import ids
 from everytick.domain.backfills import OPEN_LIMIT, BackfillOrder, BackfillRecord, BackfillStatus
 from everytick.domain.changes import Remove
 from everytick.domain.facts import Pause, PlanBackfill, SteerBackfill
+from everytick.domain.needs import LATE
 from everytick.domain.outcome import Outcome
 from everytick.domain.policies import Overlap
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import Conflict, JobDisabled, NotFound
-from everytick.stores.base import Claim, Stored
+from everytick.stores.base import Claim, NodeScope, Stored
 from tests.stores.acting import (
     FAILED,
     AnyStore,
@@ -344,3 +345,34 @@ async def test_one_occurrence_of_it_can_be_claimed_and_says_who_asked(store: Any
     claim = await claim_one(store)
     told = f"by backfill {ids.backfill_id(stored.job_id, 'fill')[9:17]} of ada, 1 of 1"
     assert (claim.occurrence.reason, claim.occurrence.cause) == (f"asked for, {told}", "backfill")
+
+
+# --------------------------------------------------------------------------------- the lane for what is late
+
+
+async def test_late_ones_have_needs_of_their_own_until_an_instant_on_time_waits_behind_them(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """A23: a node claims them apart from the others; an edit leaves them there, and a plan lets them out."""
+    rules: dict[str, Any] = {"recovery": "execute_all", "overlap": "queue"}
+    await put(store, job(**rules))
+    await plan_once(store)
+    clock.time = clock.time.replace(hour=12, minute=40)
+    await plan_once(store)
+    assert await statuses(store) == ["pending", "queued", "queued"]
+    live, late = NodeScope("node-1", ("",)), NodeScope("node-1", (LATE,))
+    assert LATE in (await store.ahead(NodeScope("node-1"))).needs
+    assert await store.claim(live, 10) == []
+    await put(store, job(priority=1, **rules))
+    assert await store.claim(live, 10) == []
+    [first] = await store.claim(late, 10)
+    await finish(store, first)
+    await plan_once(store)
+    clock.time = clock.time.replace(hour=13, minute=0, second=1)
+    await plan_once(store)
+    assert await statuses(store) == ["completed", "pending", "queued", "queued"]
+    assert await store.claim(late, 10) == []
+    [second] = await store.claim(live, 10)
+    await finish(store, second)
+    await plan_once(store)
+    assert len(await store.claim(live, 10)) == 1

@@ -253,8 +253,8 @@ class _Decided:
     """
 
     __slots__ = (
-        "creations", "cut_asked", "cut_candidates", "fills", "found", "job", "line", "now", "paused", "refused",
-        "settled", "snapshot",
+        "creations", "cut_asked", "cut_candidates", "fills", "found", "is_on_time_behind", "job", "line", "now",
+        "paused", "refused", "settled", "snapshot",
     )  # fmt: skip
 
     def __init__(
@@ -267,6 +267,7 @@ class _Decided:
         self.cut_candidates: list[Candidate] = []
         self.cut_asked: list[Newcomer] = []
         self.fills: Fills | None = None
+        self.is_on_time_behind = False
 
     def admit(self, newcomers: Newcomers, room: int) -> None:
         """Take the newcomers in order until the plan is full. One that is only recorded in a span takes no room."""
@@ -284,6 +285,9 @@ class _Decided:
                 room -= 1
         self._leave_the_others(newcomers)
         displaced, behind = self.line.displaced, self.line.behind()
+        self.is_on_time_behind = any(
+            each.cause is Cause.SCHEDULE and not each.late and each.id not in displaced for each in self.line.waiting
+        )
         for newcomer, verdict in zip(settled, verdicts, strict=True):
             if verdict is not None:
                 self._write_down(newcomer, displaced.get(newcomer.id, verdict) if displaced else verdict, behind)
@@ -328,7 +332,11 @@ class _Decided:
             detail = self._why_queued(newcomer, behind) if verdict is OccurrenceStatus.QUEUED else ""
             if candidate is not None and candidate.adjustment is not None:
                 detail = ", ".join(filter(None, (candidate.adjustment.detail, detail)))
-            self.creations.append(_creation(self.job, newcomer, verdict, self.now, why, detail))
+            made = _creation(self.job, newcomer, verdict, self.now, why, detail)
+            if (newcomer.late or newcomer.told) and not self.is_on_time_behind:
+                # A catch-up does not push out live runs of other jobs, nor hold back the job's own.
+                made = replace(made, in_lane=True)
+            self.creations.append(made)
         elif candidate is not None and not candidate.by_hand:
             self.refused.append((candidate, verdict))
         else:
@@ -373,6 +381,14 @@ class _Decided:
             line.cancels_because,
             coming=_coming(snapshot, self.now, idle=idle),
             filling=self._filling(),
+            lifts=self.is_on_time_behind and self._has_late_unclaimed(),
+        )
+
+    def _has_late_unclaimed(self) -> bool:
+        """Whether something that came before this plan may stand in the lane for what is late."""
+        return any(
+            each.status is not OccurrenceStatus.RUNNING and (each.late or each.cause is Cause.BACKFILL)
+            for each in (*self.snapshot.busy, *self.snapshot.waiting)
         )
 
     def _filling(self) -> Filling | None:

@@ -50,6 +50,7 @@ class Creation:
 
     It stands for the instants in `(covers_after, covers_through]`. `overrides` belong to an
     amended occurrence. A replay does not run the tasks in `keeps` again: it takes over their results.
+    What is `in_lane` only gets a share of the slots of each node.
     """
 
     id: str
@@ -68,6 +69,7 @@ class Creation:
     replay_of: str | None = None
     overrides: Overrides | None = None
     keeps: tuple[str, ...] = ()
+    in_lane: bool = False
 
 
 @value
@@ -128,7 +130,8 @@ class Plan:
     `narrowed` says that all is ended that an edit of `recovery` left without a reason.
 
     `tells` wakes each job that depends on this one and has an occurrence in line.
-    `filling` is what the plan did for the job's open backfill.
+    `filling` is what the plan did for the job's open backfill. `lifts` lets what is unclaimed of the job out of the
+    lane for what is late, since an instant on time waits behind it.
 
     `coming` are the runs to come that the job's horizon shows. It is None for a job without one.
 
@@ -157,6 +160,7 @@ class Plan:
     coming: tuple[ComingRun, ...] | None = None
     filling: Filling | None = None
     turned: Turned | None = None
+    lifts: bool = False
 
 
 PUT_OFF_FOR = timedelta(minutes=1)

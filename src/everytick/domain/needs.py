@@ -8,6 +8,8 @@ Each label stands on a line of its own, in order:
     queue:<name>         the queue, unless it is `default`
 
 Before them come the lines of a lane, `limit:<reach>`, which need nothing of a node (`domain/limits.py`).
+Before them stands `lane:late` for late occurrences and those of backfills, which need nothing more of a node, but get
+only a share of its slots.
 
 The text is empty for commands and requests of the queue `default`. A removed job has the text
 `RETIRED`, which every node meets: its occurrences only end. They keep the text they were made
@@ -22,6 +24,9 @@ RETIRED = "retired"
 """The needs of a removed job."""
 
 DEFAULT_QUEUE = "default"
+
+LATE = "lane:late"
+"""The line of needs of what only gets a share of the slots of each node."""
 
 NOTICE = '{"notice":'
 """How the target of a notice begins. It says itself what it needs: what the job needs that it tells of."""
@@ -52,11 +57,26 @@ def needs_in(labels: str, queue: str) -> str:
     return kept_once(f"{labels}\nqueue:{queue}" if labels else f"queue:{queue}")
 
 
+def late_needs(needs: str) -> str:
+    """Return these needs, in the lane for what is late."""
+    return kept_once(f"{LATE}\n{needs}" if needs else LATE)
+
+
+def are_late(needs: str) -> bool:
+    """Tell whether these are the needs of something in the lane for what is late."""
+    return LATE in needs and LATE in needs.split("\n")
+
+
+def on_time_needs(needs: str) -> str:
+    """Return these needs outside that lane."""
+    return "\n".join(line for line in needs.split("\n") if line != LATE)
+
+
 def is_met(needs: str, has: Callable[[str], bool]) -> bool:
     """Say whether a node that has these labels meets the needs; one that leaves the default queue out says so too."""
     if needs == RETIRED:
         return True
-    labels = [label for label in needs.split("\n") if not label.startswith("limit:")] if needs else []
+    labels = [each for each in needs.split("\n") if each != LATE and not each.startswith("limit:")] if needs else []
     if not any(label.startswith("queue:") for label in labels):
         labels.append(f"queue:{DEFAULT_QUEUE}")
     return all(map(has, labels))

@@ -9,6 +9,7 @@ from typing import Protocol
 from everytick.errors import StoreUnavailable
 from everytick.node.health import Backoff, Health
 from everytick.node.inbox import Arrived, Inbox
+from everytick.node.occurrence import OwnedKeys
 from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.slots import Slots
@@ -19,6 +20,10 @@ _log = logging.getLogger("everytick.executor")
 
 _UNWRITTEN = 2_000
 """With more steps to write than this, nothing is claimed until half of them are written: memory is bounded."""
+
+
+LATE_SHARE = 4
+"""What is late, and what backfills make, gets one slot of so many, and at least one: guaranteed as well as bounded."""
 
 
 class Writes(Protocol):
@@ -43,6 +48,7 @@ class Claimer:
         writer: Writes,
         inbox: Inbox,
         monotonic: Callable[[], float],
+        owned: OwnedKeys | None = None,
     ) -> None:
         self._store, self._scope, self._health, self._slots = store, scope, health, slots
         self._writer, self._inbox, self._monotonic = writer, inbox, monotonic
@@ -50,17 +56,21 @@ class Claimer:
         self._missing: dict[ClaimKey, int] = {}
         self._is_resting = self._is_behind = self._is_over = False
         self._is_more = True
+        self._owned, self._late = owned, set[ClaimKey]()
+        self._is_late_due, self._was_late = True, False
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
         """Look for something to claim now."""
+        self._is_late_due = True
         self._wake.set()
 
     def slot_is_free(self) -> None:
         """Claim again if the last claim left occurrences in the store, and few of the claimed ones wait."""
         slots = self._slots
         # A claim under way repeats itself once it is answered, and a claimer that was woken need not be woken again.
-        if not self._is_more or slots.reserved or len(slots.backlog) >= slots.low or self._wake.is_set():
+        is_more = self._is_more or (self._late and self._is_late_due)
+        if not is_more or slots.reserved or len(slots.backlog) >= slots.low or self._wake.is_set():
             return
         if self._room():
             self._wake.set()
@@ -102,19 +112,52 @@ class Claimer:
     async def claim(self) -> int:
         """Claim until nothing is ready or there is no room; return how many came."""
         came = 0
+        # Where all slots are the share, as on a node of one slot, the two lanes take turns.
+        is_late_first = not self._was_late or self._share < self._slots.count
+        if is_late_first:
+            came += await self._claim_late()
         # What there is no room for now is looked for again when a slot is free.
         self._is_more = True
         while not self._is_over and (room := self._room()):
             asked_at = self._monotonic()
             with self._slots.reserve(room):
-                claims = await self._store.claim(self._scope.current, room)
+                claims = await self._store.claim(self._scope.on_time, room)
             self._health.answered()
             came += len(claims)
+            self._was_late = self._was_late and not claims
             self._is_more = len(claims) == room
             self._inbox.put(Arrived(claims, asked_at))
             if not self._is_more:
                 break
-        return came
+        return came if is_late_first else came + await self._claim_late()
+
+    async def _claim_late(self) -> int:
+        """Claim what is late or of a backfill, as long as it has less than its share of the slots.
+
+        It comes first, so that it gets its share also on a node that is never idle.
+        """
+        late = self._scope.late
+        if late is None or not self._is_late_due or self._is_over:
+            return 0
+        if self._owned is not None:
+            self._late = {key for key in self._late if self._owned.find(key) is not None}
+        room = min(self._room(), self._share - len(self._late))
+        if room <= 0:
+            return 0
+        asked_at = self._monotonic()
+        with self._slots.reserve(room):
+            claims = await self._store.claim(late, room)
+        self._health.answered()
+        self._is_late_due = len(claims) == room
+        self._was_late = self._was_late or bool(claims)
+        self._late.update(claim.key for claim in claims)
+        self._inbox.put(Arrived(claims, asked_at))
+        return len(claims)
+
+    @property
+    def _share(self) -> int:
+        """How many slots what is late may have."""
+        return max(self._slots.count // LATE_SHARE, 1)
 
     @contextmanager
     def offer(self, is_wanted: bool) -> Iterator[Offer | None]:
@@ -124,7 +167,7 @@ class Claimer:
             yield None
         else:
             with self._slots.reserve(free):
-                yield Offer(self._scope.current, free)
+                yield Offer(self._scope.on_time, free)
 
     def _room(self) -> int:
         return self._slots.wanted() if self._may_claim() else 0

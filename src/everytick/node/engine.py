@@ -68,7 +68,7 @@ class Engine:
         self._timeouts = Timeouts(store, clock, tools.alarms, health, inbox)
         services = AttemptServices(tools.logs, self._timeouts, Transactions(store, clock, inbox), tools.reporter)
         self._lives = lives = Lives(tools, scope, owned, self.slots, self._attempts, self.writer, services, inbox)
-        self.claimer = Claimer(store, scope, settings, health, self.slots, self.writer, inbox, clock.monotonic)
+        self.claimer = Claimer(store, scope, settings, health, self.slots, self.writer, inbox, clock.monotonic, owned)
         self.planner = Planner(plans, tools, scope, self.claimer, inbox)
         self._calm = Calm(self.slots, ready, self.writer)
         self.waking = Waking(store, tools, scope, self.planner, self._calm, inbox)

@@ -66,7 +66,7 @@ class Foresight:
         if at == self._at or not is_calm():
             return
         self._at, self._batch, self._snapshots, self._plans, self._is_whole = at, None, [], [], False
-        async with self._store.due(self._scope.current, _MOST_JOBS, at) as batch:
+        async with self._store.due(self._scope.on_time, _MOST_JOBS, at) as batch:
             ours = self._scope.runnable(batch.snapshots)
         self._batch = batch
         for number, snapshot in enumerate(ours, 1):

@@ -126,7 +126,7 @@ class Planner:
     async def _batch(self, by: datetime | None = None) -> Planned:
         """Plan one batch of jobs that are due now, or by this moment."""
         asked_at = self._clock.monotonic()
-        async with self._store.due(self._scope.current, BATCH, by) as batch:
+        async with self._store.due(self._scope.on_time, BATCH, by) as batch:
             self._read_seconds = self._clock.monotonic() - asked_at
             if by is None:
                 self._clock.learn(batch.now, asked_at)

@@ -9,10 +9,10 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, cast
 
 from everytick.domain.job import Job
-from everytick.domain.needs import is_met, needs_in
+from everytick.domain.needs import are_late, is_met, needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.texts import NOT_DISPATCHED
 from everytick.node.settings import NodeSettings
@@ -80,6 +80,8 @@ class Scope:
         expected = tuple(needs_in(labels, queue) for labels in own for queue in settings.queues)
         self.current = NodeScope(node, met=expected)
         """What to ask for now."""
+        self.on_time, self.late = self.current, cast("NodeScope | None", None)
+        """The same without the lane for what is late, and that lane alone; None while there is nothing of it."""
         self.refused: dict[str, str] = {}
         """Why the last that came of which job could not be run here."""
         self.plans_unknown = False
@@ -110,6 +112,10 @@ class Scope:
         met = tuple(text for text in texts if text not in self._given_up and is_met(text, self._labels.has))
         unknown = frozenset((*self._left, *self._unknown))
         self.current = replace(self.current, met=met, unknown=unknown, seen=len(self._texts))
+        late = tuple(text for text in met if are_late(text))
+        self.late = replace(self.current, met=late) if late else None
+        on_time = tuple(text for text in met if text not in late)
+        self.on_time = replace(self.current, met=on_time) if late else self.current
 
     def can_run(self, job: Job) -> bool:
         """Whether the node meets what the job needs, and knows what its tasks do."""

@@ -9,6 +9,7 @@ from random import SystemRandom
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from everytick.domain.job import Job
+from everytick.domain.needs import LATE
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
 from everytick.domain.snapshots import Ended, JobSnapshot, PausedSpan
@@ -147,7 +148,7 @@ class NodeScope:
     """
 
     node: str
-    met: tuple[str, ...] = ("",)
+    met: tuple[str, ...] = ("", LATE)
     unknown: frozenset[str] = frozenset()
     seen: int = 0
 

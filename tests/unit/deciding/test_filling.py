@@ -250,3 +250,34 @@ def test_what_the_plan_has_no_room_for_is_left_for_the_next_one() -> None:
     assert instants(decided) == [at(f"-1 0{hour}:00") for hour in (1, 2, 3)]
     assert decided.filling is not None
     assert decided.filling.after == at("-1 03:00")
+
+
+# --------------------------------------------------------------------------------- the lane for what is late
+
+
+def test_what_fills_the_past_and_what_is_late_stand_in_the_lane() -> None:
+    """A23: they only get a share of the slots."""
+    filled = plan(snapshot_of(job(), at("09:10"), backfill=fast("-1 09:00", "-1 12:00")), at("09:45"))
+    late = plan(snapshot_of(job(recovery="execute_all", overlap="allow"), at("05:10")), at("09:45"))
+
+    assert [each.in_lane for each in filled.creations] == [True]
+    assert {each.in_lane for each in late.creations} == {True}
+    assert not late.lifts
+
+
+def test_late_ones_before_an_instant_on_time_are_not_held_back() -> None:
+    """The on-time instant of the job waits behind them: neither they nor what came before them stand in the lane."""
+    lined = active("late", at("08:00"), "pending", late=True)
+    seen = snapshot_of(job(recovery="execute_all", overlap="queue"), at("08:10"), active=(lined,))
+
+    decided = plan(seen, at("10:00:01"))
+
+    assert created(decided) == [(at("09:00"), "queued"), (at("10:00"), "queued")]
+    assert not any(each.in_lane for each in decided.creations)
+    assert decided.lifts
+
+
+def test_an_instant_on_time_is_in_no_lane() -> None:
+    decided = plan(snapshot_of(job(), at("09:10")), at("10:00:01"))
+
+    assert [each.in_lane for each in decided.creations] == [False]

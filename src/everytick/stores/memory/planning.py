@@ -13,7 +13,7 @@ from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
-from everytick.domain.needs import needs_in
+from everytick.domain.needs import are_late, late_needs, needs_in, on_time_needs
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import (
     PLAN_LIMIT,
@@ -245,6 +245,10 @@ class Planning(LimitedClaims):
             # A person who asked before this plan has given the reason.
             if self._status(id_) in ACTIVE and self._tables.occurrences[id_].cancel is None:
                 self._tables.occurrences[id_].cancel = plan.cancels_because
+        if plan.lifts:
+            for occurrence in (*row.busy, *row.waiting):
+                if occurrence.owner is None:
+                    self._tables.change(occurrence, needs=on_time_needs(occurrence.needs))
         if plan.awaits_ends:
             for occurrence in (*row.busy, *row.waiting):
                 occurrence.awaited = True
@@ -280,6 +284,7 @@ class Planning(LimitedClaims):
         if creation.overrides is not None or creation.payload is not None:
             overrides = own_overrides(creation, own)
             own = own.overridden_by(overrides)
+        needs = needs_in(job.labels, own.queue)
         made = OccurrenceRow(
             next(self._numbers),
             creation.id,
@@ -292,7 +297,7 @@ class Planning(LimitedClaims):
             creation.version,
             creation.status,
             own.priority,
-            needs_in(job.labels, own.queue),
+            needs if not creation.in_lane else late_needs(needs),
             creation.ready_at,
             now,
             now if creation.status in ENDED else None,
@@ -315,6 +320,7 @@ class Planning(LimitedClaims):
             if occurrence.status in UNBEGUN and not occurrence.runs:
                 own = job.settings.overridden_by(occurrence.overrides) if occurrence.overrides.items else job.settings
                 timeout, needs = bounded(own.execution_timeout), needs_in(job.labels, own.queue)
+                needs = late_needs(needs) if are_late(occurrence.needs) else needs
                 self._tables.change(
                     occurrence, version=job.version, priority=own.priority, needs=needs, execution_timeout=timeout
                 )

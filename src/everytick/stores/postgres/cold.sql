@@ -328,9 +328,12 @@ update {schema}.job_state set needs = :needs, narrowed_at = coalesce(:narrowed_a
 -- Gives occurrences that have not started the new version; what an occurrence sets itself stays.
 update {schema}.occurrence o
    set version = :version, priority = coalesce((o.overrides::json ->> 'priority')::int, :priority),
-       needs = case coalesce(o.overrides::json ->> 'queue', :queue) when 'default' then :labels
-               else case :labels when '' then '' else :labels || chr(10) end || 'queue:'
-                    || coalesce(o.overrides::json ->> 'queue', :queue) end,
+       needs = trim(trailing chr(10) from
+               case when chr(10) || o.needs || chr(10) like '%' || chr(10) || 'lane:late' || chr(10) || '%'
+                    then 'lane:late' || chr(10) else '' end
+               || case coalesce(o.overrides::json ->> 'queue', :queue) when 'default' then :labels
+                  else case :labels when '' then '' else :labels || chr(10) end || 'queue:'
+                       || coalesce(o.overrides::json ->> 'queue', :queue) end),
        execution_timeout = case when o.overrides::jsonb ? 'execution_timeout' then o.execution_timeout
                                 else :execution_timeout::bigint end
  where o.handle = any(array(
@@ -338,6 +341,18 @@ update {schema}.occurrence o
         where a.handle = any(array(select n.handle from {schema}.active n where n.job_key = :job_key))
           and a.status < {running}
           and not exists (select from {schema}.task_run r where r.handle = a.handle offset 0)
+        order by a.handle
+          for no key update));
+
+-- lift_late --
+-- Lets what no node has claimed of a job out of the lane for what is late.
+update {schema}.occurrence o
+   set needs = trim(both chr(10) from replace(chr(10) || o.needs || chr(10), chr(10) || 'lane:late' || chr(10), chr(10)))
+ where o.handle = any(array(
+       select a.handle from {schema}.occurrence a
+        where a.handle = any(array(select n.handle from {schema}.active n where n.job_key = :job_key))
+          and a.status < {first_ended} and a.owner is null
+          and chr(10) || a.needs || chr(10) like '%' || chr(10) || 'lane:late' || chr(10) || '%'
         order by a.handle
           for no key update));
 

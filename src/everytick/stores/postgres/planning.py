@@ -299,6 +299,8 @@ def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:
             or plan.turned is not None
             or keeping(plan)
             or plan.filling
+            or plan.lifts
+            or any(creation.in_lane for creation in plan.creations)
             for plan in plans
         )
         and not any(snapshot.pauses or snapshot.adjustments for snapshot in batch.snapshots)

@@ -8,7 +8,7 @@ from itertools import chain
 from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Creation, Plan, Span
 from everytick.domain.job import Job
-from everytick.domain.needs import needs_in
+from everytick.domain.needs import are_late, late_needs, needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.postgres import rows
@@ -45,6 +45,7 @@ CREATED = (
     "timeouts",
 )
 """The columns of `created_row`."""
+_NEEDS = CREATED.index("needs")
 
 SETTLED = (
     "job_keys",
@@ -168,6 +169,9 @@ class PlanWriter:
             for creation in (each for held_ in held for each in keeping(held_.plan)):
                 await self._keep(db, creation, moved)
         await self._move_occurrences(db, held, moved)
+        for each in held:
+            if each.plan.lifts:
+                await db.execute(*self._shared.cold.lift_late(job_key=each.job))
         if moved.awaiting:
             await db.execute(*self._sql.mark_awaited(job_keys=moved.awaiting))
         if spans := [_spanned(each.job, span) for each in held for span in each.plan.spans]:
@@ -179,6 +183,10 @@ class PlanWriter:
         ]
         if told:
             await self._tell_coming(db, told)
+        if any(creation.in_lane for each in held for creation in each.plan.creations):
+            # No verb that waits for a job writes these texts before it: so nobody waits here for one who waits for us.
+            late = {str(row[_NEEDS]) for row in created if are_late(str(row[_NEEDS]))}
+            await db.execute(*self._sql.add_needs(texts=sorted(late)))
 
     async def _tell_coming(self, db: Connection, told: Sequence[JobComing]) -> None:
         """Write the runs to come down that jobs with a horizon show."""
@@ -252,6 +260,7 @@ def created_row(job: int, newest: Job, creation: Creation, awaited: bool) -> tup
         given = own_overrides(creation, own)
         overrides, payload = write_overrides(given)
         own = own.overridden_by(given) if given.items else own
+    needs = newest.needs if own is newest.settings else needs_in(newest.labels, own.queue)
     return (
         creation.id[4:],
         job,
@@ -265,7 +274,7 @@ def created_row(job: int, newest: Job, creation: Creation, awaited: bool) -> tup
         creation.ready_at,
         creation.covers_after,
         creation.covers_through,
-        newest.needs if own is newest.settings else needs_in(newest.labels, own.queue),
+        needs if not creation.in_lane else late_needs(needs),
         rows.text(f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why)),
         overrides,
         payload,

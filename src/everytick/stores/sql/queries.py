@@ -171,6 +171,7 @@ class ColdQueries(Statements):
     list_backfills: Statement
     count_fills: Statement
     purge_fills: Statement
+    lift_late: Statement
     purge_backfills: Statement
     reaches: Statement
     brakes: Statement

@@ -557,7 +557,9 @@ select o.id as occurrence_id from {schema}.occurrence o where o.id {in_ids occur
 select o.id as occurrence_id from {schema}.occurrence o
  where o.id between :first_occurrence_id and :last_occurrence_id
  union
-select r.id from {schema}.request r where r.id between :first_occurrence_id and :last_occurrence_id
+select r.id from {schema}.request r
+ where r.id between :first_occurrence_id and :last_occurrence_id
+   and (r.cause <> {cause.backfill} or r.scheduled_for is not null)
  order by 1 limit :limit;
 
 -- runs_of --

@@ -210,14 +210,23 @@ update job_state set needs = :needs, narrowed_at = coalesce(:narrowed_at, narrow
 -- Gives occurrences that have not started the new version; what an occurrence sets itself stays.
 update occurrence indexed by occurrence_active
    set version = :version, priority = coalesce(json_extract(overrides, '$.priority'), :priority),
-       needs = case coalesce(json_extract(overrides, '$.queue'), :queue)
-               when 'default' then :labels
-               else iif(:labels = '', '', :labels || char(10)) || 'queue:'
-                    || coalesce(json_extract(overrides, '$.queue'), :queue) end,
+       needs = rtrim(iif(instr(char(10) || needs || char(10), char(10) || 'lane:late' || char(10)) > 0,
+                         'lane:late' || char(10), '')
+               || case coalesce(json_extract(overrides, '$.queue'), :queue)
+                  when 'default' then :labels
+                  else iif(:labels = '', '', :labels || char(10)) || 'queue:'
+                       || coalesce(json_extract(overrides, '$.queue'), :queue) end, char(10)),
        execution_timeout = iif(json_type(overrides, '$.execution_timeout') is null, :execution_timeout,
                                execution_timeout)
  where job_key = :job_key and ended_at is null and status in ({pending}, {queued})
    and not exists (select 1 from task_run r where r.handle = occurrence.handle);
+
+-- lift_late --
+-- Lets what no node has claimed of a job out of the lane for what is late.
+update occurrence indexed by occurrence_active
+   set needs = trim(replace(char(10) || needs || char(10), char(10) || 'lane:late' || char(10), char(10)), char(10))
+ where job_key = :job_key and ended_at is null and owner is null
+   and instr(char(10) || needs || char(10), char(10) || 'lane:late' || char(10)) > 0;
 
 -- retire_job --
 -- From this moment on a plan cancels what no node has claimed; older snapshots are stale.

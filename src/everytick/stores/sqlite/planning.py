@@ -13,7 +13,7 @@ from everytick.domain.backfills import OpenBackfill
 from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.job import Job
-from everytick.domain.needs import needs_in
+from everytick.domain.needs import late_needs, needs_in
 from everytick.domain.snapshots import PLAN_LIMIT, Dependence, Edition, Ended, JobSnapshot, Past, Request, Rescheduled
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import closed
@@ -408,6 +408,8 @@ class _Writing:
             self._editions.append((job,))
         if plan.awaits_ends:
             self._awaiting.append((job,))
+        if plan.lifts:
+            self._transaction.run(COLD.lift_late(job_key=job))
         if plan.tells:
             self._telling.append((now, plan.job_id))
         if plan.coming is not None:
@@ -490,6 +492,7 @@ def creation_columns(job: int, definition: Job, creation: Creation, now: int) ->
         own = own.overridden_by(given)
     instant, status = creation.scheduled_for, creation.status
     scheduled_for = micros(instant)
+    needs = definition.needs if own is definition.settings else needs_in(definition.labels, own.queue)
     line_at = scheduled_for if creation.line_at is instant else micros(creation.line_at)
     ready_at = scheduled_for if creation.ready_at is instant else micros(creation.ready_at)
     return (
@@ -512,7 +515,7 @@ def creation_columns(job: int, definition: Job, creation: Creation, now: int) ->
         now,
         now,
         own.priority,
-        definition.needs if own is definition.settings else needs_in(definition.labels, own.queue),
+        needs if not creation.in_lane else late_needs(needs),
         1 if ready_at > now else 0,
         rows.timeout_or_never(own.execution_timeout),
     )
