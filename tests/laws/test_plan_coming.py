@@ -8,19 +8,25 @@ from hypothesis import given, settings
 from everytick.deciding.plan import plan
 from everytick.domain.policies import MOST_COMING
 from everytick.domain.snapshots import Missed
-from everytick.domain.upcoming import coming, coming_runs, upcoming
+from everytick.domain.upcoming import coming, coming_runs, in_force, upcoming
 from tests.laws.worlds import History, committed, histories
 
 
 @settings(max_examples=150)
 @given(histories())
 def test_what_is_written_down_is_what_upcoming_says_after_the_commit(history: History) -> None:
-    """B20: whatever people said, and however often the job was edited; a job without a horizon writes nothing."""
+    """B20: whatever people said, and however often the job was edited; a job without a horizon writes nothing.
+
+    One whose horizon was taken away by a version that has come into force forgets what was written.
+    """
     for looked in history:
-        horizon = looked.snapshot.editions[-1].job.settings.horizon
-        assert (looked.plan.coming is None) == (horizon is None), looked
-        if horizon is None or looked.plan.coming is None:
+        editions = looked.snapshot.editions
+        horizon = in_force(editions, looked.now).settings.horizon
+        if horizon is None:
+            had_one = any(each.job.settings.horizon is not None for each in editions)
+            assert looked.plan.coming == (() if had_one else None), looked
             continue
+        assert looked.plan.coming is not None, looked
         after = committed(looked.snapshot, looked.plan)
         assert looked.plan.coming == coming(after, looked.now, horizon), looked
         most = horizon if isinstance(horizon, int) else MOST_COMING

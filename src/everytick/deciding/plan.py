@@ -240,9 +240,11 @@ def _given_up(backfill: OpenBackfill) -> Filling:
 
 
 def _coming(snapshot: JobSnapshot, now: datetime, *, idle: bool | None = None) -> tuple[ComingRun, ...] | None:
-    """Return the runs to come that the definition in force wants to be shown."""
+    """Return the runs to come that the definition in force wants to be shown; none where only an older one did."""
     horizon = in_force(snapshot.editions, now).settings.horizon
-    return None if horizon is None else coming(snapshot, now, horizon, idle=idle)
+    if horizon is not None:
+        return coming(snapshot, now, horizon, idle=idle)
+    return () if any(each.job.settings.horizon is not None for each in snapshot.editions) else None
 
 
 class _Decided:
