@@ -42,13 +42,15 @@ def test_every_query_is_used() -> None:
 
 
 def test_every_shared_statement_is_used() -> None:
-    text = "".join(path.read_text() for path in SHARED.glob("*.py")) + (SHARED.parent / "queries.py").read_text()
-    assert set(re.findall(r"\b(?:q|self)\.(\w+)", text)) >= set(ColdQueries.__annotations__)
+    paths = [*SHARED.glob("*.py"), SHARED.parent / "queries.py", *SOURCES.glob("*.py")]
+    text = "".join(path.read_text() for path in paths)
+    assert set(re.findall(r"\b(?:q|self|COLD)\.(\w+)", text)) >= set(ColdQueries.__annotations__)
 
 
 # The index that each query finds its rows by; those that only add a row find none.
 INDEXES = {
     "INTEGER PRIMARY KEY": """
+        add_coming move_backfill turn_state
         hold_places move_lanes own_in_lanes pick_ready unlist_claimed
         occurrences_of
         add_coming turn_state
@@ -60,6 +62,8 @@ INDEXES = {
         purge_occurrences purge_state record_ends record_success remove_job rename_job reschedule_job resume_pause
         retire_job retired_of revise rewind take_orphans wake wake_job wake_jobs_of""",
     "PRIMARY KEY": """
+        count_fills dependencies_of deleted_upstreams forget_dependencies newest_past_versions purge_fills recent_fills
+        unclaimed_fills upstreams
         forget_reach hold_reaches known_lanes running_in
         runs_of
         attempts_of definition forget_attempts forget_reports forget_runs key_use leave past_versions purge_keys
@@ -81,24 +85,35 @@ INDEXES = {
     "INDEX occurrence_deadline": "overdue",
     "INDEX occurrence_held": "forget_nodes held_by nodes orphaned owned",
     "INDEX occurrence_early": "bring_retries_back bring_runs_back come_of_age next_ready ripen_lanes",
-    "INDEX occurrence_of_job": "history_page_of last_kept promised_runs purgeable",
+    "INDEX occurrence_of_job": """
+        existing_fills existing_fills_back history_page_of last_kept promised_runs purgeable runs_at""",
     "INDEX limit_start_by_time": "forget_starts forget_starts_of started_in",
     "INDEX occurrence_ready": "ready_in_lane ready_occurrences waiting_in_lanes",
     "INDEX pause_job": "forget_pauses pauses_of_jobs purge_pauses rewind_pauses",
     "INDEX span_job": "promised_spans purge_spans spans_of undo_spans",
     "INDEX sqlite_autoindex_adjustment_1": """
         adjustment_at adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment""",
-    "INDEX sqlite_autoindex_job_1": "foretell hold_job keys_of_jobs",
-    "INDEX sqlite_autoindex_job_2": "forgotten_jobs job_in_service jobs_ahead jobs_by_name lock_names named_jobs",
+    "INDEX sqlite_autoindex_job_1": "foretell hold_job keys_of_jobs dependencies_above",
+    "INDEX sqlite_autoindex_job_2": """
+        forgotten_jobs job_in_service jobs_ahead jobs_by_name lock_names named_jobs names_in_service""",
     "INDEX sqlite_autoindex_job_state_1": """
+        need_jobs
         count_runs hold_undefined jobs_by_id look_at_jobs note_failed_attempt note_failure park_plan states_of_jobs""",
     "INDEX sqlite_autoindex_occurrence_1": """
+        own_runs places_in_line
         ask_owner_to_stop ask_to_cancel begin_kept end_occurrence existing hold_occurrence keep_runs
         occurrence_payload handle_of recorded_before release_occurrence""",
     "INDEX sqlite_autoindex_request_1": """
+        hide_backfill
         continue_backfill forget_request open_request""",
     "INDEX request_due": "later_requests purge_requests requests_of_jobs",
+    "INDEX sqlite_autoindex_backfill_1": "backfill_of_id",
+    "INDEX sqlite_autoindex_backfill_2": """
+        approve_backfill backfill_of_key count_open_backfills list_backfills open_backfills purge_backfills
+        stop_backfill""",
+    "INDEX dependency_needed": "tell_dependents",
     "": """
+        add_backfill add_dependency add_fill hold_dependencies show_backfill
         add_job add_name_set add_needs add_pause add_span add_state add_version adjust all_needs beat
         count_moved_request count_needs create_occurrence forget_name_sets hear keep_request know_needs name_sets
         keep_coming breach_records bring_promises_back promise_records write_breach
@@ -115,6 +130,10 @@ BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.sp
 # retries.
 SMALL = {
     "all_needs": "needs",
+    "dependencies_above": "a",
+    "list_backfills": "b",
+    "names_in_service": "j",
+    "recent_fills": "f",
     "count_needs": "needs reach",
     "ready_occurrences": "reach",
     "limits_hold": "reach",

@@ -350,8 +350,8 @@ def _pasts(row: JobRow, requests: Sequence[Request], backfill: OpenBackfill | No
 
 def _past(row: JobRow, asked: PastAsked) -> Past:
     older = [row.edition(version) for version in sorted(row.versions) if version < row.editions[0].job.version]
-    begun = [each for each in older if each.in_force_after is None or each.in_force_after <= asked.after]
-    needed = older[max(len(begun) - 1, 0) :]
+    begun = [n for n, each in enumerate(older) if each.in_force_after is None or each.in_force_after <= asked.after]
+    needed = older[max(begun, default=0) :]
     if asked.newest_first:
         needed = [each for each in needed if each.in_force_after is None or each.in_force_after < asked.through][::-1]
     return past_of(asked, [(each.in_force_after, each) for each in needed[: PAST_LIMIT + 1]])

@@ -350,7 +350,7 @@ class DueJobs:
         most = PAST_LIMIT + 1
         if asked.newest_first:
             query = self._cold.newest_past_versions(
-                job_key=job, oldest_version=before, left_through=asked.through, limit=most
+                job_key=job, oldest_version=before, left_after=asked.after, left_through=asked.through, limit=most
             )
         else:
             query = self._sql.past_versions(job_keys=[job], afters=[asked.after], befores=[before], limit=most)

@@ -149,6 +149,7 @@ class ColdQueries(Statements):
     dependencies_above: Statement
     names_in_service: Statement
     upstreams: Statement
+    deleted_upstreams: Statement
     places_in_line: Statement
     own_runs: Statement
     runs_at: Statement

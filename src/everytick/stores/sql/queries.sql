@@ -187,10 +187,14 @@ select d.job_key, d.name, d.needed_id, u.job_key as needed_key, u.name as called
        u.last_success_scheduled_for, u.last_success_started_at, u.last_success_at,
        u.last_success_id as last_success_occurrence_id
   from {schema}.dependency d
-  left join {schema}.job_standing u on u.id = d.needed_id
-  left join {schema}.job_version v on v.job_key = u.job_key and v.version = u.version
- where d.job_key {in job_keys}
- order by d.job_key, d.name {bytewise};
+  join {schema}.job_standing u on u.id = d.needed_id
+  join {schema}.job_version v on v.job_key = u.job_key and v.version = u.version
+ where d.job_key {in job_keys};
+
+-- deleted_upstreams --
+-- Returns the jobs that no longer exist and on which these jobs depend.
+select d.job_key, d.name, d.needed_id from {schema}.dependency d
+ where d.job_key {in job_keys} and not exists (select 1 from {schema}.job j where j.id = d.needed_id);
 
 -- places_in_line --
 -- Returns when these occurrences were created, and the instant that each stands for.
@@ -487,9 +491,12 @@ select o.id as occurrence_id, o.scheduled_for
  order by o.scheduled_for desc limit :limit;
 
 -- newest_past_versions --
--- Returns the versions of a job before this one that were in force before a moment, the newest first.
+-- Returns the versions of a job before this one that were in force between two moments, the newest first.
 select version, in_force_after from {schema}.job_version
  where job_key = :job_key and version < :oldest_version and (in_force_after is null or in_force_after < :left_through)
+   and version >= coalesce((select max(p.version) from {schema}.job_version p
+                             where p.job_key = :job_key and p.version < :oldest_version
+                               and (p.in_force_after is null or p.in_force_after <= :left_after)), 1)
  order by version desc limit :limit;
 
 -- add_fill --

@@ -201,7 +201,7 @@ def _pasts(
 def _past(connection: sqlite3.Connection, definitions: FileDefinitions, row: _JobRow, asked: PastAsked) -> Past:
     known = {"job_key": row.job_key, "oldest_version": row.oldest_version, "limit": PAST_LIMIT + 1}
     if asked.newest_first:
-        query = COLD.newest_past_versions(**known, left_through=asked.through)
+        query = COLD.newest_past_versions(**known, left_after=asked.after, left_through=asked.through)
     else:
         query = Q.past_versions(**known, fill_after=asked.after)
     found = []

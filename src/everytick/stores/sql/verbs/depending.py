@@ -112,7 +112,10 @@ def dependence(q: ColdQueries, asked: Mapping[int, Asked], now: datetime) -> Ver
 
     Where a job stands is read before its runs: what it has decided by then is among these.
     """
-    rows: Rows = yield q.upstreams(job_keys=list(asked), now=now)
+    standing: Rows = yield q.upstreams(job_keys=list(asked), now=now)
+    deleted: Rows = yield q.deleted_upstreams(job_keys=list(asked))
+    rows = [*standing, *({**row, "needed_key": None} for row in deleted)]
+    rows.sort(key=lambda row: (row["job_key"], row["name"]))
     places: Rows = yield q.places_in_line(occurrence_ids=[id_ for each in asked.values() for id_ in each.in_line])
     times = {
         row["occurrence_id"]: InLine(row["occurrence_id"], row["created_at"], row["covers_through"]) for row in places
