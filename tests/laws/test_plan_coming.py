@@ -4,12 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from everytick.deciding.plan import plan
 from everytick.domain.policies import MOST_COMING
-from everytick.domain.snapshots import Missed
+from everytick.domain.snapshots import Missed, PausedSpan
 from everytick.domain.upcoming import coming, coming_runs, in_force, upcoming
-from tests.laws.worlds import History, committed, histories
+from tests.laws.worlds import BEGIN, MINUTE, History, committed, histories, newborn
 
 
 @settings(max_examples=150)
@@ -49,21 +50,17 @@ def test_a_horizon_decides_nothing(history: History) -> None:
 
 
 @settings(max_examples=60)
-@given(histories())
-def test_of_a_pause_that_leaves_the_last_at_most_one_instant_runs(history: History) -> None:
-    """A11: the others that it held are skipped."""
-    for looked in history:
-        for pause in looked.snapshot.pauses:
-            if pause.missed is not Missed.LAST or pause.holds(looked.now) or pause.until is None:
-                continue
-            inside = {
-                each.scheduled_for
-                for each in looked.plan.creations
-                if each.cause == "schedule"
-                and each.status in ("pending", "queued")
-                and pause.since < each.scheduled_for <= pause.until
-            }
-            assert len(inside) <= 1, looked
+@given(st.sampled_from(["0 * * * *", "*/7 * * * *", "every: 13m"]), st.integers(0, 300), st.integers(1, 600))
+def test_of_a_pause_that_leaves_the_last_the_newest_instant_runs_alone(rule: str, begin: int, length: int) -> None:
+    """A11: the others that it held are skipped, and those before and after it run."""
+    seen = newborn(rule, {"recovery": "execute_all", "overlap": "allow"})
+    since = BEGIN + begin * MINUTE
+    until = since + length * MINUTE
+    decided = plan(replace(seen, pauses=(PausedSpan(since, until, Missed.LAST),)), until + MINUTE, 10_000)
+    instants = seen.editions[-1].job.bound(None).instants(BEGIN, until + MINUTE)
+    held = [at for at in instants if since < at <= until]
+    assert [each.scheduled_for for each in decided.creations] == [at for at in instants if at not in held[:-1]]
+    assert sum(span.count or 0 for span in decided.spans) == len(held[:-1])
 
 
 @settings(max_examples=60)
