@@ -78,7 +78,7 @@ INDEXES = {
     "INDEX job_state_due": "due_jobs next_wake",
     "INDEX job_state_undefined": "take_marks undefined_jobs",
     "INDEX occurrence_active": """
-        active_counts active_of_jobs add_needs_of_active ask_all_to_cancel await_ends bring_waiting_back
+        active_counts active_of_jobs add_needs_of_active ask_all_to_cancel await_ends bring_waiting_back lift_late
         crowds_of_jobs edit_unclaimed held_of_job let_waits_go put_all_back_in_line put_back_in_line""",
     "INDEX occurrence_by_time": "history_page",
     "INDEX occurrence_ended (job_key=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
