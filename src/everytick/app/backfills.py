@@ -9,7 +9,6 @@ from everytick.app.guarding import Guarding
 from everytick.app.lookups import moment_of
 from everytick.domain.backfills import FASTEST_RATE, RATE, BackfillOrder, BackfillStatus
 from everytick.domain.durations import duration, format_duration
-from everytick.domain.proposals import LASTS
 from everytick.errors import Conflict, InvalidInstant, InvalidPolicies, NeedsApproval, NotFound, shown
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class Backfill:
         """Raise Conflict if its job needs two people, and nobody but the one who planned it wants it to run."""
         from everytick.deciding.guards import why_not_approved
         from everytick.domain.policies import Protected
-        from everytick.domain.proposals import Proposal
+        from everytick.domain.proposals import LASTS, Proposal
 
         store = await self._opened()
         job = (await store.get([self._job_id]))[self._job_id].job
@@ -177,6 +176,8 @@ class Backfills(Guarding):
         is_for_two = approve and await self._is_for_two(store, record.job, len(missing), more, confirmed)
         made = await store.request(job_id, PlanBackfill(order, approve and not is_for_two))
         if is_for_two:
+            from everytick.domain.proposals import LASTS
+
             raise NeedsApproval(_what(record.job), made.id, who, now + LASTS, "backfill approve")
         return Backfill(made.id, job_id, self._opened, who, tuple(missing), more)
 

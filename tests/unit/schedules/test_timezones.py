@@ -138,7 +138,10 @@ def test_the_edition_of_the_zone_tables_can_be_asked(tmp_path: Path, monkeypatch
     (tmp_path / "UTC").touch()
     monkeypatch.setattr(zoneinfo, "TZPATH", (str(tmp_path),))
     assert zone_data() == ("unknown", "system")
-    (tmp_path / "tzdata.zi").write_text("# version 2026z\n")
+    (tmp_path / "named").mkdir()
+    (tmp_path / "named" / "UTC").touch()
+    (tmp_path / "named" / "tzdata.zi").write_text("# version 2026z\n")
+    monkeypatch.setattr(zoneinfo, "TZPATH", (str(tmp_path / "named"),))
     assert zone_data() == ("2026z", "system")
 
 
