@@ -16,8 +16,8 @@ from tests.stores.acting import job, occurrences, plan_once, put, remove
 from tests.stores.clock import ManualClock
 
 ASKED = """
-insert into request (job_key, key, cause, requested_at, payload, reason, requested_by, again, id)
-select job_key, 'k', 1, '2026-01-01', '1', '', '', false, gen_random_uuid() from job_state
+insert into request (job_key, key, cause, requested_at, payload, reason, requested_by, id)
+select job_key, 'k', 1, '2026-01-01', '1', '', '', gen_random_uuid() from job_state
 """
 PLANNED = """
 with made as (

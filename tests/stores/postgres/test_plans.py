@@ -42,11 +42,11 @@ insert into adjustment (job_key, instant_at, kind, reason, adjusted_by, is_done)
 select job_key, '2026-01-01', 'skip', '', '', false from job;
 insert into coming (job_key, instant_at, run_at, id, detail, zone_data)
 select job_key, '2026-01-01', '2026-01-01', '00000000-0000-0000-0000-000000000001', '', '' from job;
-insert into request (job_key, key, cause, requested_at, reason, requested_by, again, id)
-select job_key, 'k', 1, '2026-01-01', '', '', false, ('00000000-0000-0000-0000-' || lpad(job_key::text, 12, '0'))::uuid
+insert into request (job_key, key, cause, requested_at, reason, requested_by, id)
+select job_key, 'k', 1, '2026-01-01', '', '', ('00000000-0000-0000-0000-' || lpad(job_key::text, 12, '0'))::uuid
   from job;
-insert into request (job_key, key, cause, requested_at, reason, requested_by, again, id, due_at)
-select job_key, 'later', 1, '2026-01-01', '', '', false,
+insert into request (job_key, key, cause, requested_at, reason, requested_by, id, due_at)
+select job_key, 'later', 1, '2026-01-01', '', '',
        ('00000000-0000-0000-0001-' || lpad(job_key::text, 12, '0'))::uuid, '2030-01-01'
   from job where job_key % 100 = 0;
 insert into request_key (job_key, cause, key, nth, call, id) select job_key, cause, key, 1, 1, id from request;
@@ -62,6 +62,13 @@ insert into breach (job_key, kind, broken_for, due_at, found_at, last_for, count
                     is_begin_owed, is_end_owed)
 select job_key, 'start_by', '2025-01-01', '2025-01-01', '2025-01-01', '2025-01-01', 1, '', '2025-01-02', false, false,
        job_key % 1000 = 0 from job;
+insert into dependency (job_key, name, needed_id) select job_key, 'other', id from job;
+insert into backfill (job_key, id, key, status, fill_after, fill_through, left_after, left_through, again, as_of_now,
+                      newest_first, rate, pace, reason, planned_at, planned_by, paced_at)
+select job_key, 'b' || job_key, 'k', 'running', '2025-01-01', '2025-02-01', '2025-01-01', '2025-02-01', false, false,
+       false, 60, 60, '', '2026-01-01', '', '2026-01-01' from job;
+insert into filled (backfill_key, place, id)
+select backfill_key, 1, ('00000000-0000-0000-0000-' || lpad(backfill_key::text, 12, '0'))::uuid from backfill;
 insert into occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at, is_early,
                         created_at, updated_at, needs)
 select ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 1 + n % {JOBS}, 1, at, 0, 0, 0, false, at,
@@ -83,6 +90,9 @@ insert into report select needs, ended_at, handle from occurrence where status =
 """
 
 WHOLE = {
+    "dependencies_above": "asked when a definition that depends on others is stored: how far up is not known before",
+    "list_backfills": "people ask for every backfill",
+    "names_in_service": "people named a job that is not there: which are there",
     "jobs_by_name": "people ask for every job",
     "parked_jobs": "as jobs_by_name",
     "unreadable_jobs": "as jobs_by_name",
@@ -108,8 +118,9 @@ The table of those is read whole, and each occurrence is found by its key."""
 FOR_PEOPLE = ("history_page", "history_page_of", "prune", "purgeable")
 """What people ask now and then; until the server has learned that there is a history, it reads what there is."""
 
-RARE = ("hold_undefined", "undefined_jobs")
-"""What is asked once a minute, of jobs that a start left out; a server without statistics walks another index."""
+RARE = ("count_fills", "deleted_upstreams", "hold_undefined", "purge_fills", "undefined_jobs", "upstreams")
+"""What is asked once a minute, of jobs that a start left out, or when people look at a backfill or delete a job; a
+server without statistics walks another index."""
 
 SMALL = ("wake", "node", "needs", "name_set", "reach", "brake", "limit_start", "limit_change")
 """Tables that hold what has happened since the last plans, or are as small as the fleet and what it is made of."""

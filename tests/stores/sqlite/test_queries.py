@@ -93,11 +93,10 @@ INDEXES = {
     "INDEX span_job": "promised_spans purge_spans spans_of undo_spans",
     "INDEX sqlite_autoindex_adjustment_1": """
         adjustment_at adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment""",
-    "INDEX sqlite_autoindex_job_1": "foretell hold_job keys_of_jobs dependencies_above",
+    "INDEX sqlite_autoindex_job_1": "foretell hold_job keys_of_jobs dependencies_above need_jobs",
     "INDEX sqlite_autoindex_job_2": """
         forgotten_jobs job_in_service jobs_ahead jobs_by_name lock_names named_jobs names_in_service""",
     "INDEX sqlite_autoindex_job_state_1": """
-        need_jobs
         count_runs hold_undefined jobs_by_id look_at_jobs note_failed_attempt note_failure park_plan states_of_jobs""",
     "INDEX sqlite_autoindex_occurrence_1": """
         own_runs places_in_line

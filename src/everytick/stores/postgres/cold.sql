@@ -314,7 +314,7 @@ with relabeled as (
 update {schema}.job_state
    set version = :version, oldest_version = :oldest_version, revision = revision + 1, retire_at = null,
        undefined_since = null, narrowed_at = coalesce(:narrowed_at, narrowed_at), needs = :needs,
-       is_needed = exists (select from {schema}.dependency d where d.needed_id = job_state.id)
+       is_needed = exists (select from {schema}.dependency d where d.needed_id = job_state.id collate "default")
  where job_key = :job_key;
 
 -- turn_state --

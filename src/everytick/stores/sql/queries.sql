@@ -155,7 +155,7 @@ insert into {schema}.dependency (job_key, name, needed_id) values (:job_key, :na
 -- need_jobs --
 -- Notes that some job depends on these, so that older snapshots of them are stale, and returns those that did not know.
 update {schema}.job_state set is_needed = :is_needed, revision = revision + 1
- where id {in job_ids} and is_needed <> :is_needed
+ where job_key in (select j.job_key from {schema}.job j where j.id {in job_ids}) and is_needed <> :is_needed
 returning job_key;
 
 -- dependencies_above --
