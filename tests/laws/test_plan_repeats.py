@@ -87,7 +87,11 @@ def test_looking_again_at_the_same_moment_decides_nothing_new(history: History) 
 
     again = plan(seen, last.now, last.limit)
 
-    quiet = replace(again, cancels=(), cancels_because="", revision=looked.plan.revision)
+    assert again.filling is None or not again.filling.ids
+    quiet = replace(again, cancels=(), cancels_because="", revision=looked.plan.revision, filling=None)
+    if seen.backfill is not None:
+        # Its pace may say another moment to look again: nothing was decided by that.
+        quiet = replace(quiet, wake_at=looked.plan.wake_at)
     nothing = replace(
         looked.plan,
         creations=(),
@@ -98,6 +102,7 @@ def test_looking_again_at_the_same_moment_decides_nothing_new(history: History) 
         spans=(),
         answers=(),
         used=(),
+        filling=None,
     )
     assert quiet == replace(nothing, rescheduled=False, narrowed=False)
     assert set(again.cancels) <= asked

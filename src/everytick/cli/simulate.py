@@ -297,7 +297,7 @@ def _show_map(load: Sequence[HourLoad]) -> None:
     write("     " + "".join(f"{hour:<3}" for hour in range(24)))
     for day, hours in zip(_WEEKDAYS, rows, strict=True):
         write(f"{day}  " + "".join(_shade(hour.starts, most) * 2 + " " for hour in hours))
-    write(f"most: {f'{most:,.1f}'.removesuffix('.0')} starts in an hour")
+    write(f"most: {f'{most:,.1f}'.removesuffix('.0')} {'start' if most == 1 else 'starts'} in an hour")
 
 
 def _shade(starts: float, most: float) -> str:

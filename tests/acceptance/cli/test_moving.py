@@ -43,5 +43,5 @@ def test_on_a_terminal_the_week_is_a_map(tmp_path: Path) -> None:
     # In whole weeks each hour of the week comes equally often; on one of the two days it is not nine right now.
     with Terminal(tmp_path, "simulate", "jobs.yaml", "--days", "28", "--utc", NO_COLOR="1") as terminal:
         terminal.see(r"(Mon|Thu) +@@")
-        terminal.see("most: 1.0 starts in an hour")
+        terminal.see("most: 1 start in an hour")
         assert terminal.ended() == 0

@@ -156,7 +156,7 @@ async def test_late_ones_take_the_slots_that_live_ones_take(store: AnyStore, clo
 
     done.assert_ran("late", times=5)
     done.assert_ran("live", times=1)
-    assert max(at_once) == 2
+    assert max(at_once) in (1, 2)
 
 
 async def test_jobs_of_one_schedule_run_side_by_side(store: AnyStore, clock: ManualClock) -> None:
