@@ -48,6 +48,7 @@ _PARTS = ("env", "cwd")
 _Models: TypeAlias = "Mapping[str, BaseModel]"
 _UNSCHEDULED = "has no schedule: add `schedule:`"
 _IDLE = "has nothing to do: give it a call, a command or an http"
+_TWICE = "a job with tasks does nothing itself: make this {} a task"
 _NOTHING = Overrides(Level.APPLICATION)
 _SHAPES = {
     "model_type": "must be a table of keys and values",
@@ -149,18 +150,27 @@ class _Reader:
             whole: Any = models.FileModel.model_validate(self._root.data, context=self.beside)
         except ValidationError as error:
             self._note_all(error)
-            self._note_unscheduled({complaint["loc"][:2] for complaint in error.errors()})
+            self._note_missing({complaint["loc"][:2] for complaint in error.errors()})
             return self._made(*self._the_good_parts(error))
         if not whole.model_fields_set & {"jobs", *models.SHARED_KEYS}:
             self._note((), f"{_what(())} has no jobs: add `jobs:`", key=True)
         return self._made(whole.templates, whole.jobs, whole.defaults)
 
-    def _note_unscheduled(self, bad: set[tuple[Step, ...]]) -> None:
-        """Note which jobs of invalid shape have no schedule either. The others are looked at when they are made."""
+    def _note_missing(self, bad: set[tuple[Step, ...]]) -> None:
+        """Note what else jobs of invalid shape lack, or say twice. The others are looked at when they are made."""
         jobs = self._root.data.get("jobs") if isinstance(self._root.data, dict) else None
         for name, written in jobs.items() if isinstance(jobs, dict) else ():
-            if ("jobs", name) in bad and isinstance(written, dict) and not written.keys() & {"schedule", "template"}:
-                self._note(("jobs", name), f"{_what(('jobs', name))} {_UNSCHEDULED}", key=True)
+            path = ("jobs", name)
+            if path not in bad or not isinstance(written, dict):
+                continue
+            own = [key for key in _TARGETS if key in written]
+            if "template" not in written:
+                lacks = {_UNSCHEDULED: "schedule" not in written, _IDLE: not own and "tasks" not in written}
+                if any(lacks.values()):
+                    said = "; it ".join(said for said, is_so in lacks.items() if is_so)
+                    self._note(path, f"{_what(path)} {said}", key=True)
+            if own and written.get("tasks"):
+                self._note((*path, own[0]), _TWICE.format(own[0]), key=True)
 
     @property
     def shared(self) -> SharedParts:
@@ -318,7 +328,7 @@ class _Reader:
         """Give the tasks of a job or template: those it lists, or its own target as one task of this name."""
         own = [key for key in _TARGETS if getattr(model, key) is not None]
         if model.tasks and own:
-            self._note((*path, own[0]), f"a job with tasks does nothing itself: make this {own[0]} a task", key=True)
+            self._note((*path, own[0]), _TWICE.format(own[0]), key=True)
         elif model.tasks:
             for position, task in enumerate(model.tasks):
                 target = self._target((*path, "tasks", position), task)

@@ -226,6 +226,23 @@ def test_every_mistake_is_told_at_once_with_its_place() -> None:
     assert [said[: len(begin)] for said, begin in zip(found, beginnings, strict=True)] == beginnings
 
 
+def test_what_a_job_lacks_is_told_beside_its_other_mistakes() -> None:
+    """B7: every mistake at once, of different kinds and of one job."""
+    found = mistakes(
+        "version: 1\n"
+        "jobs:\n"
+        "  idle: {schedule: '61 * * * *'}\n"
+        "  twice: {schedule: nope, command: 'true', tasks: [{name: x, command: 'true'}]}\n"
+        "  wrong: {overlap: maybe}\n"
+    )
+
+    told = "\n".join(found)
+    assert "3:3: job 'idle' has nothing to do" in told
+    assert "3:20: schedule: Invalid cron expression" in told
+    assert "4:27: a job with tasks does nothing itself: make this command a task" in told
+    assert "5:3: job 'wrong' has no schedule: add `schedule:`; it has nothing to do: give it a call" in told
+
+
 @pytest.mark.parametrize(
     ("job", "said"),
     [
