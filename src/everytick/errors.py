@@ -20,7 +20,7 @@
     │   ├── PlanMoved                         it is not what was shown that would be stored
     │   └── OccurrenceExists                  the same request key with another payload
     ├── JobDisabled                           a disabled job takes no requests
-    ├── NeedsConfirmation                     the operation is guarded, and nobody has confirmed it
+    ├── NeedsConfirmation                     the operation is guarded, and was not confirmed
     ├── NeedsApproval                         the operation is proposed, and another person must approve it
     ├── TooManyEditions                       edits come faster than they are decided
     ├── UnboundSchedule                       the schedule needs to know its job before it can answer

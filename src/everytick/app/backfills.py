@@ -107,7 +107,7 @@ class Backfill:
         return (await (await self._opened()).request(self._job_id, fact)).changed
 
     async def _refuse_alone(self, by: str) -> None:
-        """Raise Conflict if its job needs two people, and nobody but the one who planned it wants it to run."""
+        """Raise Conflict if its job needs two people, and only the person who planned it wants it to run."""
         from everytick.deciding.guards import why_not_approved
         from everytick.domain.policies import Protected
         from everytick.domain.proposals import LASTS, Proposal
@@ -182,7 +182,7 @@ class Backfills(Guarding):
         return Backfill(made.id, job_id, self._opened, who, tuple(missing), more)
 
     async def _is_for_two(self, store: AnyStore, job: Job, count: int, more: bool, confirmed: bool) -> bool:
-        """Tell whether a second person must approve it. Raise NeedsConfirmation if nobody has confirmed it."""
+        """Tell whether a second person must approve it. Raise NeedsConfirmation without `confirmed`."""
         created = {job.id: count}
         return await self._cost_for_two(store, _what(job), [job], created, more=more, confirmed=confirmed) is not None
 

@@ -39,7 +39,7 @@ class Guarding(StoreAccess):
         return sorted(found, key=lambda proposal: proposal.at)
 
     async def approve(self, proposal_id: str, *, by: str | None = None) -> Proposal:
-        """Carry out what somebody else has proposed, and return it. All of it is one transaction.
+        """Carry out what another person has proposed, and return it. All of it is one transaction.
 
         It is refused to the one who proposed it, after its time, and if a job that it changes was
         edited since.
@@ -106,7 +106,7 @@ class Guarding(StoreAccess):
     ) -> Cost | None:
         """Return the cost of an operation that a second person must agree to, None if it may be carried out now.
 
-        Raise NeedsConfirmation if nobody has confirmed it.
+        Raise NeedsConfirmation without `confirmed`.
         """
         from everytick.deciding.guards import Consent, Cost, judge
 

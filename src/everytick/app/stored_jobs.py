@@ -120,7 +120,7 @@ class StoredJobs(ScheduleRequests):
         )
         left_out = gone = frozenset(change.name for change in changes if change.kind == "removed")
         if left_out:
-            # A protected job goes only if somebody removes it.
+            # A protected job goes only by `remove`.
             records = await (await self._opened()).list()
             gone -= {record.job.name for record in records if record.job.is_protected}
         names = [change.name for change in changes if change.kind != "removed"]
@@ -131,7 +131,7 @@ class StoredJobs(ScheduleRequests):
     async def _sync_skipping_refused(self) -> dict[str, TooManyEditions]:
         """Store every definition that the store does not refuse. Return the refused ones with the reason.
 
-        Changed definitions of protected jobs are left as they are: nobody is there who could confirm them.
+        Changed definitions of protected jobs are left as they are: a start has no person who could confirm them.
         """
         refused: dict[str, TooManyEditions] = {}
         guarded: frozenset[str] = frozenset()
@@ -143,7 +143,7 @@ class StoredJobs(ScheduleRequests):
             except TooManyEditions as error:
                 refused[error.job] = error
             except NeedsConfirmation as error:
-                # Nobody was asked. What is left now is only the number of runs, which the code wants.
+                # No person was asked. What is left now is only the number of runs, which the code wants.
                 guarded, is_known = guarded.union(error.jobs), True
                 _say_guarded(error.jobs)
 

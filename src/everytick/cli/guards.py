@@ -1,4 +1,4 @@
-"""Guarded changes: what waits for a second person, and the changes of code that nobody was there to confirm."""
+"""Guarded changes: what waits for a second person, and the changes of code that a start could not confirm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command(
     "proposals",
     cls=Verb,
-    help="List the changes that wait for a second person.\n\nSomebody has asked for each, and somebody else must "
+    help="List the changes that wait for a second person.\n\nOne person has asked for each, and another must "
     "approve it: everytick approve ID.",
 )
 @reading
@@ -66,12 +66,12 @@ def _data(proposal: Proposal, now: datetime) -> dict[str, Any]:
 @click.command(
     "approve",
     cls=Verb,
-    help="Carry out what somebody else has proposed.\n\nAll of it is one transaction; it is refused if a job that it "
+    help="Carry out what another person has proposed.\n\nAll of it is one transaction; it is refused if a job that it "
     "changes was edited since. Example: everytick approve 3f2a1b2c",
 )
 @click.argument("proposal")
 def approve_verb(proposal: str) -> None:
-    """Carry out what somebody else has proposed."""
+    """Carry out what another person has proposed."""
     done = ask(lambda app: app.approve(proposal, by=who()))
     say(f"done: {done.what}, proposed by {done.by}")
 

@@ -59,7 +59,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "release": ("cli.limits", "End a brake: what has waited starts by priority, then age, at a rate."),
         "rename": ("cli.operations", "Give a job another name; its id, watermark and history stay."),
         "proposals": ("cli.guards", "List the changes that wait for a second person."),
-        "approve": ("cli.guards", "Carry out what somebody else has proposed."),
+        "approve": ("cli.guards", "Carry out what another person has proposed."),
         "reject": ("cli.guards", "Drop a proposal."),
         "remove": ("cli.operations", "Take a job out of service; its history is kept."),
     },

@@ -215,7 +215,7 @@ def store_beside(folder: str) -> Path:
     """Return the file of the store that a folder of jobs has unless another one is named: beside the folder.
 
     A store inside the folder is taken where there is one, and made there if the folder is the current one and none is
-    beside it: nobody who writes `--jobs .` looks for files outside.
+    beside it: a user who writes `--jobs .` does not look for files outside.
     """
     from pathlib import Path
 

@@ -160,7 +160,7 @@ def _pairs(
     yield "owner", f"{job.owner}, version {job.version}"
     yield from _in_force(record, versions, times)
     if pause is not None:
-        until = "somebody resumes it" if pause.until is None else times.shown(pause.until)
+        until = "it is resumed" if pause.until is None else times.shown(pause.until)
         why = f": {pause.reason}" if pause.reason else ""
         by = f" by {pause.by}" if pause.by else ""
         yield "paused", f"since {times.shown(pause.since)} until {until}{by}{why}"

@@ -1,6 +1,6 @@
 """Which instants of the past the open backfill of a job gets now, and when it is looked at again.
 
-A backfill stands outside its job's line. It takes a place only where nobody else wants one, so it holds back
+A backfill stands outside its job's line. It takes a place only where no other occurrence wants one, so it holds back
 no instant of the schedule by more than one run. While others always want it, one of its occurrences
 stands in line with them: it is not starved either.
 """

@@ -2,8 +2,8 @@
 
 An instant is kept if one of its runs has started, or ended well, by the moment that was promised. It is excused if
 people have decided that it does not run: they paused, disabled or braked the job, skipped, moved or canceled it.
-Whatever else became of it is a breach: nobody planned it, it waited, it failed, it was missed or left out since the job
-was busy.
+Whatever else became of it is a breach: no node planned it, it waited, it failed, it was missed or left out since the
+job was busy.
 
 A breach is one row of instants that were not kept; the next one that is kept ends it. So a job that is always a little
 late is one breach, and not one for each instant. Of `success_within` it is one stretch of time without a success.
@@ -155,7 +155,7 @@ def _judge_successes(found: PromiseSnapshot, state: PromiseState, within: timede
     if breach is not None:
         check_at: datetime | None = _again_at(breach, now)
     elif found.brake is not None:
-        # Its release tells nobody who looks after promises.
+        # Its release does not make promises due.
         check_at = now + LEAST_RECHECK
     elif is_held:
         check_at = None if state.held_through is None else state.held_through + within + SETTLE
@@ -386,7 +386,7 @@ def _is_excused(run: PromisedRun, kind: PromiseKind) -> bool:
 
 
 def _is_scheduled(runs: Sequence[PromisedRun]) -> bool:
-    """Whether the schedule has named the instant of these runs, and not only somebody who asked for them."""
+    """Whether the schedule has named the instant of these runs, and not only a request."""
     return any(run.cause is Cause.SCHEDULE for run in runs)
 
 

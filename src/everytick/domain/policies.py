@@ -90,7 +90,7 @@ class FirstSight(StrEnum):
 
 
 class Protected(StrEnum):
-    """What somebody who changes the job needs."""
+    """What a person who changes the job needs."""
 
     NO = "no"
     CONFIRM = "confirm"

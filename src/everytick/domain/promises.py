@@ -75,7 +75,7 @@ class PromiseState:
 
     Instants through `judged_through` are judged; of `success_within` it is the moment from which a success is awaited.
     What lies in `(held_after, held_through]` is excused: the job was paused, disabled or not active. `held_through` is
-    None while nobody knows how long that lasts. `check_at` is when the next breach could be there; it may be too early,
+    None while its end is not known. `check_at` is when the next breach could be there; it may be too early,
     and never too late. None: nothing is to come. `breach` is the one that goes on. `revision` counts the changes of all
     this.
     """

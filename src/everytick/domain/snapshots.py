@@ -35,7 +35,7 @@ class Edition:
     """A definition and the moment after which it is in force; None means from the beginning.
 
     A later version that is in force takes the place of every earlier one. `by` is who wrote it. `follows` is the
-    windowed version whose window ends before this one: nobody asked for it but the window.
+    windowed version whose window ends before this one: only the window asked for it.
     """
 
     job: Job

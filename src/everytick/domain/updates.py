@@ -78,7 +78,7 @@ def _windowed(
     until = _end(inside, policy, now, calendar)
     if until is None:
         is_paused = any(pause.until is None for pause in snapshot.pauses)
-        why = "the job is paused until somebody resumes it" if is_paused else "the schedule names none to come"
+        why = "the job is paused until it is resumed" if is_paused else "the schedule names none to come"
         raise InvalidPolicies(
             job.name,
             f"update_policy '{policy}' counts runs, and {why}",

@@ -1,4 +1,4 @@
-"""The watch on limits: tells listeners when somebody limits, brakes or releases, on this node or elsewhere."""
+"""The watch on limits: tells listeners when a person limits, brakes or releases, on this node or elsewhere."""
 
 from everytick.domain.limits import LimitChange, Limits, named
 from everytick.node.events import Event, Happening, Listeners

@@ -131,7 +131,7 @@ class Scope:
         if snapshot.retire_at is not None or self.plans_unknown:
             # One that retires only ends, for which nothing has to be known of it.
             return True
-        # Whoever can run what is in force plans the job. One that is to come may need newer code.
+        # A node that can run what is in force plans the job. One that is to come may need newer code.
         job = next((each for each in reversed(snapshot.editions) if not each.has_waited), snapshot.editions[0]).job
         if (job.id, job.version) in self._runnable:
             return True

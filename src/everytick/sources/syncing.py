@@ -87,7 +87,7 @@ async def sync_jobs(
 
     With `prune`, jobs of the owner that are not among them are told as removed, and left to the caller to
     remove. What one job is refused for does not hold up the others. Protected jobs stay as they are, since
-    nobody is asked here.
+    no person is asked here.
     """
     changes: dict[str, Change] = {}
     refused: dict[str, Mistake] = {}
@@ -132,7 +132,7 @@ async def apply_jobs(
 ) -> Synced:
     """Store all of these jobs in one transaction, or none of them. If there are mistakes, nothing was stored.
 
-    What somebody else edits between reading and writing is read again. `policy` says when new versions come into
+    What another editor writes between reading and writing is read again. `policy` says when new versions come into
     force, instead of what each job says. `agree` raises if a draft may not be stored.
     """
     unreadable: set[str] = set()

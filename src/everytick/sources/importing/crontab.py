@@ -108,7 +108,7 @@ class _Crontab:
             )
             self._found.leave(number, f"RANDOM_DELAY={given}", why)
         elif name in _NOT_OURS:
-            # An empty MAILTO wants what is the case: nobody is mailed.
+            # An empty MAILTO wants no mail, and everytick sends none.
             if given or name != "MAILTO":
                 self._found.leave(number, name, _NOT_OURS[name].format(given))
         elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):

@@ -269,7 +269,7 @@ class Planning(LimitedClaims):
         return Commit.COMMITTED
 
     def _tell_dependents(self, now: datetime) -> None:
-        """Wake the jobs that depend on those of these plans and have somebody in line, once all plans are written."""
+        """Wake the jobs that depend on these and have an occurrence in line, once all plans are written."""
         while self._telling:
             for id_ in self._tables.dependents[self._telling.pop(0)]:
                 if self._tables.jobs[id_].waiting:

@@ -160,7 +160,7 @@ def keep_promises(row: JobRow, job: Job, now: datetime) -> None:
 
 
 def recheck_promises(row: JobRow, now: datetime) -> None:
-    """Let somebody look at the promises of the job now."""
+    """Make the promises of the job due now."""
     for kind, state in row.promises.items():
         row.promises[kind] = replace(state, check_at=now, revision=state.revision + 1)
 

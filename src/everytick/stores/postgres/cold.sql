@@ -515,7 +515,7 @@ lock table {schema}.occurrence in share row exclusive mode;
 lock table {schema}.reach in exclusive mode;
 
 -- begin_limited_claim --
--- Nobody changes a limit before the transaction ends.
+-- No session changes a limit before the transaction ends.
 lock table {schema}.reach in row share mode;
 
 -- owned --

@@ -428,7 +428,7 @@ update everytick.occurrence set cancel_reason = :reason
                                for no key update) o));
 
 -- tell_dependents --
--- Makes every job worth a look that depends on one of these and has somebody in line.
+-- Makes every job worth a look that depends on one of these and has an occurrence in line.
 insert into everytick.wake (job_key, wake_at, needs)
 select d.job_key, :now, s.needs
   from (select distinct j.job_key as needed_key, d.job_key

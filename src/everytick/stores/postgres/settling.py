@@ -184,7 +184,7 @@ class PlanWriter:
         if told:
             await self._tell_coming(db, told)
         if any(creation.in_lane for each in held for creation in each.plan.creations):
-            # No verb that waits for a job writes these texts before it: so nobody waits here for one who waits for us.
+            # No verb that waits for a job writes these texts before it: so two sessions never wait for each other here.
             late = {str(row[_NEEDS]) for row in created if are_late(str(row[_NEEDS]))}
             await db.execute(*self._sql.add_needs(texts=sorted(late)))
 

@@ -418,7 +418,7 @@ select backfill_key, key, status as backfill_status
 select count(*) as open_count from {schema}.backfill where job_key = :job_key and status = 'running';
 
 -- add_backfill --
--- Keeps a backfill that nobody has approved yet.
+-- Keeps a backfill that is not approved yet.
 insert into {schema}.backfill (job_key, id, key, status, fill_after, fill_through, left_after, left_through, again,
                                as_of_now, newest_first, overlap, rate, pace, count, reason, planned_at, planned_by,
                                paced_at)
@@ -701,7 +701,7 @@ update {schema}.breach set ended_at = :now, is_withdrawn = :is_withdrawn
 delete from {schema}.promise where job_key = :job_key and not kind {in kinds};
 
 -- recheck_promises --
--- Lets somebody look at the promises of a job now.
+-- Makes the promises of a job due now.
 update {schema}.promise set check_at = :now, revision = revision + 1 where job_key = :job_key;
 
 -- bring_promises_back --
@@ -736,7 +736,7 @@ select p.status, p.why, p.detail, p.span_after, p.span_through, p.version, p.cou
  order by p.span_through, p.span_key limit :limit;
 
 -- hold_promises --
--- Locks the promises that still stand as they were judged. One that somebody else changes right now is left to them.
+-- Locks the promises that still stand as they were judged. One that another session changes right now is left out.
 select p.job_key, j.id as job_id, p.kind
   from {rows judged: job_id text, kind text, revision bigint}
   join {schema}.job j on j.id = judged.job_id

@@ -352,7 +352,7 @@ select 1 as stopped;
 select 1 as stopped;
 
 -- begin_limited_claim --
--- Nobody changes a limit before the transaction ends.
+-- No connection changes a limit before the transaction ends.
 select 1 as begun;
 
 -- owned --

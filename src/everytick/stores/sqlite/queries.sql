@@ -184,7 +184,7 @@ update occurrence indexed by occurrence_active set cancel_reason = :reason
 update occurrence indexed by occurrence_active set awaited = 1 where job_key = ? and ended_at is null and awaited = 0;
 
 -- tell_dependents --
--- Makes every job worth a look now that depends on this one and has somebody in line.
+-- Makes every job worth a look now that depends on this one and has an occurrence in line.
 update job_state set woken = woken + 1, wake_at = ?
  where job_key in (select d.job_key from dependency d where d.needed_id = ?)
    and exists (select 1 from occurrence o indexed by occurrence_active

@@ -147,7 +147,7 @@ def opens_at(q: ColdQueries) -> Verb[datetime | None]:
 
 def claim(q: ColdQueries, scope: NodeScope, limit: int, token: int) -> Verb[list[Claim]]:
     """Give the node up to `limit` ready occurrences of its scope, by priority, then age, as far as there is room."""
-    # Before any occurrence is locked: whoever stops claims locks in this order too.
+    # Before any occurrence is locked: the verb that stops claims locks in this order too.
     yield q.begin_limited_claim()
     known: dict[str, Reach] = yield from _reaches(q)
     handles: list[int] = []
