@@ -2,7 +2,7 @@
 """Everything a developer does here, with nothing installed but Python.
 
     python3 dev.py run [--seconds n]   show a node at work: a few lively jobs, until Ctrl-C
-    python3 dev.py test [pytest args]  run the tests; they start the servers they need
+    python3 dev.py test [pytest args]  run the tests; they start the servers and the browser they need
     python3 dev.py test --explore …    the same, with new examples for the laws instead of the fixed ones
     python3 dev.py check               format, lint, types, layers, lock files, tidiness
     python3 dev.py docs                write what follows from policies and contract, check links, run examples on pages
@@ -50,7 +50,7 @@ REQUIREMENTS = ROOT / "requirements"
 SERVERS_PYTHON = "3.12"
 
 # Which inputs each lock file is made of, beside its own `.in`; in the order in which they must be made.
-DEV_EXTRAS = ("holidays", "http", "postgres", "sqlite")
+DEV_EXTRAS = ("celery", "holidays", "http", "oidc", "otel", "postgres", "sqlite", "web")
 
 LOCK_ARGUMENTS = {
     "tools": [],
@@ -110,6 +110,8 @@ def test(arguments: Sequence[str]) -> int:
     chosen = named or ["-n", str(min(cores() + 1, 8)), "--dist", "worksteal"]
     python = environment()
     compile_sources(python)
+    # Where none can be had, the browser tests fail and say how to get one; the others are of use all the same.
+    call([python, "-m", "tests.servers.browsers"])
     if EXPLORE not in arguments:
         return call([python, "-m", "pytest", *chosen])
     failed = call([python, "-m", "pytest", "--hypothesis-profile", "explore", *chosen])

@@ -1,10 +1,10 @@
-"""A few lively jobs on an embedded SQLite in a temporary folder, and a view of what they do.
+"""A few lively jobs on an embedded SQLite in a temporary folder, a view of what they do, and the dashboard.
 
     python3 dev.py run                  until Ctrl-C, which stops it cleanly
     python3 dev.py run --seconds 20     stops itself
 
-On a terminal the view is drawn anew four times a second; into a pipe every event is a line.
-What it shows of the store is read with plain SQL, as anybody could.
+On a terminal the view is drawn anew four times a second; into a pipe every event is a line. Both show the
+address of the dashboard. What the view shows of the store is read with plain SQL, as anybody could.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import signal
+import socket
 import sqlite3
 import sys
 import tempfile
@@ -81,6 +82,7 @@ class Board:
         self.last: dict[str, str] = {}
         self.latest: deque[str] = deque(maxlen=LATEST)
         self.lines = 0
+        self.is_address_said = False
 
     def take(self, event: Event) -> str:
         """Remember the event and return it in words."""
@@ -125,7 +127,7 @@ def painted(text: str, status: str) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if code else text
 
 
-def picture(board: Board, database: Path) -> list[str]:
+def picture(board: Board, database: Path, dashboard: str) -> list[str]:
     """Return the lines of the view."""
     rows = asked(database, "select name, schedule, next_run from jobs order by name")
     progress = {
@@ -137,7 +139,7 @@ def picture(board: Board, database: Path) -> list[str]:
         )
     }
     width = shutil.get_terminal_size().columns
-    lines = ["everytick: a node at work (Ctrl-C stops it cleanly)", ""]
+    lines = ["everytick: a node at work (Ctrl-C stops it cleanly)", f"dashboard: {dashboard}", ""]
     lines += [
         f"{'job':12} {'schedule':11} {'next':9} {'last':10} {'ok':>3} {'bad':>4} {'skip':>4} {'retry':>5}  running"
     ]
@@ -156,9 +158,9 @@ def picture(board: Board, database: Path) -> list[str]:
     return lines
 
 
-def draw(board: Board, database: Path) -> None:
+def draw(board: Board, database: Path, dashboard: str) -> None:
     """Draw the view over the last one; nothing is left behind in the terminal if the process is killed."""
-    lines = picture(board, database)
+    lines = picture(board, database, dashboard)
     up = f"\x1b[{board.lines}A" if board.lines else ""
     sys.stdout.write(f"{up}\r\x1b[J" + "\n".join(lines) + "\n")
     sys.stdout.flush()
@@ -185,9 +187,23 @@ def main() -> None:
     seconds: float | None = parser.parse_args().seconds
     with tempfile.TemporaryDirectory(prefix="everytick-demo-") as folder:
         database = Path(folder) / "everytick.db"
-        logging.basicConfig(filename=Path(folder) / "demo.log")
+        # What the node tells the person who started it would stand in the middle of the view.
+        logging.basicConfig(filename=Path(folder) / "demo.log", level=logging.INFO)
         run(database, seconds)
         print("\n".join(["", *summary(database)]), flush=True)
+
+
+def web_address() -> str:
+    """Return where the dashboard is served: at its usual port, or at any free one if that is taken."""
+    from everytick.app.serving import HOST, PORT
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, PORT))
+        except OSError:
+            return f"{HOST}:0"
+    return f"{HOST}:{PORT}"
 
 
 def run(database: Path, seconds: float | None) -> None:
@@ -206,24 +222,30 @@ def run(database: Path, seconds: float | None) -> None:
             clock.start()  # the seconds count from here: before, a slow machine is still loading
         line = board.take(event)
         if not on_terminal:
+            say_address()
             print(line, flush=True)
+
+    def say_address() -> None:
+        if tick.web_url is not None and not board.is_address_said:
+            board.is_address_said = True
+            print(f"dashboard: {tick.web_url}", flush=True)
 
     def paint() -> None:
         while not is_over.wait(0.25):
-            draw(board, database)
+            draw(board, database, tick.web_url or "starts")
 
     painter = threading.Thread(target=paint, daemon=True) if on_terminal else None
     if painter is not None:
         painter.start()
     try:
-        tick.run()
+        tick.run(web=web_address())
     finally:
         is_over.set()
         if clock is not None:
             clock.cancel()
         if painter is not None:
             painter.join()
-            draw(board, database)
+            draw(board, database, "stopped")
 
 
 if __name__ == "__main__":

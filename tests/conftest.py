@@ -35,7 +35,31 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+TEST_SECONDS = 120
+"""As `timeout` in pyproject.toml says."""
+
+
+_OWN = "_hypothesis_internal_use_settings"
+"""Hypothesis has no public way to change the settings of a test that has its own."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--times", type=int, default=1, help="so many times the examples of every law: for --explore")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    times = config.getoption("--times")
+    laws = [item for item in items if times > 1 and hasattr(item, "obj") and hasattr(item.obj, _OWN)]
+    for law in {item.obj for item in laws}:  # several items may share a function
+        own: settings = getattr(law, _OWN)
+        setattr(law, _OWN, settings(own, max_examples=own.max_examples * times))
+    for item in laws:
+        item.add_marker(pytest.mark.timeout(TEST_SECONDS * times))
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    # Nodes of tests serve no dashboard unless a test says so: they would all want the same port.
+    os.environ.setdefault("EVERYTICK_WEB", "off")
     config.pluginmanager.register(hanging, "hanging")
     # A shell starts what runs in the background with SIGINT ignored, and the processes of tests would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -7,19 +7,18 @@ first asked for, so that `import everytick` loads none of them.
 TYPE_CHECKING = False  # type checkers know better; importing it would cost more than the rest of this file
 
 if TYPE_CHECKING:
+    from everytick.answers.values import JobStatus, JobVersion, Preview, RolloutStatus, UpcomingRun, VersionDiff
     from everytick.app import Everytick
     from everytick.app.backfills import Backfill
     from everytick.app.definition import Definition, JobFunction
     from everytick.app.handle import Handle
     from everytick.app.history import History
-    from everytick.app.previews import Preview
-    from everytick.app.questions import JobStatus, UpcomingRun
     from everytick.app.templates import TemplateDefinition
-    from everytick.app.versions import JobVersion, VersionDiff
-    from everytick.deciding.explain import Explanation, Verdict
+    from everytick.deciding.explanation import Explanation, Verdict
     from everytick.deciding.forecast import LikelyBreach
     from everytick.deciding.revise import Revision
     from everytick.domain.backfills import BackfillRecord, BackfillStatus
+    from everytick.domain.changes import Change
     from everytick.domain.config import UNSET
     from everytick.domain.dependencies import Dependency
     from everytick.domain.limits import Limits, Rate
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from everytick.domain.proposals import Proposal
     from everytick.domain.report import ExecutionReport
     from everytick.domain.retry import Retry
+    from everytick.domain.rollouts import Rollout
     from everytick.domain.schedule import Schedule
     from everytick.domain.statuses import OccurrenceStatus
     from everytick.domain.templates import Template
@@ -83,12 +83,19 @@ if TYPE_CHECKING:
     from everytick.schedules.interval import every, repeat
     from everytick.schedules.once import after_completion, on_request, once
     from everytick.schedules.timezones import zone_data
-    from everytick.sources.drafting import Change
     from everytick.stores.base import JobRecord, NodeRecord, Whole
 
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "answers.values": (
+        "JobStatus",
+        "JobVersion",
+        "Preview",
+        "RolloutStatus",
+        "UpcomingRun",
+        "VersionDiff",
+    ),
     "app": ("Everytick",),
     "app.backfills": ("Backfill",),
     "app.definition": (
@@ -97,17 +104,8 @@ _HOMES = {
     ),
     "app.handle": ("Handle",),
     "app.history": ("History",),
-    "app.questions": (
-        "JobStatus",
-        "UpcomingRun",
-    ),
-    "app.previews": ("Preview",),
     "app.templates": ("TemplateDefinition",),
-    "app.versions": (
-        "JobVersion",
-        "VersionDiff",
-    ),
-    "deciding.explain": (
+    "deciding.explanation": (
         "Explanation",
         "Verdict",
     ),
@@ -117,6 +115,7 @@ _HOMES = {
         "BackfillRecord",
         "BackfillStatus",
     ),
+    "domain.changes": ("Change",),
     "domain.config": ("UNSET",),
     "domain.dependencies": ("Dependency",),
     "domain.limits": (
@@ -141,6 +140,7 @@ _HOMES = {
     "domain.proposals": ("Proposal",),
     "domain.report": ("ExecutionReport",),
     "domain.retry": ("Retry",),
+    "domain.rollouts": ("Rollout",),
     "domain.schedule": ("Schedule",),
     "domain.statuses": ("OccurrenceStatus",),
     "domain.templates": ("Template",),
@@ -219,7 +219,6 @@ _HOMES = {
         "once",
     ),
     "schedules.timezones": ("zone_data",),
-    "sources.drafting": ("Change",),
     "stores.base": (
         "JobRecord",
         "NodeRecord",
@@ -294,6 +293,8 @@ __all__ = [
     "RecoveryFailed",
     "Retry",
     "Revision",
+    "Rollout",
+    "RolloutStatus",
     "Schedule",
     "SchemaMismatch",
     "StoreBroken",

@@ -22,6 +22,7 @@
     ├── JobDisabled                           a disabled job takes no requests
     ├── NeedsConfirmation                     the operation is guarded, and was not confirmed
     ├── NeedsApproval                         the operation is proposed, and another person must approve it
+    ├── NotAllowed (also a PermissionError)   a service does not know who asks, or the person may not
     ├── TooManyEditions                       edits come faster than they are decided
     ├── UnboundSchedule                       the schedule needs to know its job before it can answer
     ├── DeclarativeError                      of the declarative scheduler: details, as its specification names them
@@ -312,6 +313,19 @@ class PlanMoved(Conflict):
         return type(self), (self.plan, self.found, self.moved)
 
 
+class NotOwned(Conflict):
+    """Jobs of these names belong to other owners: nothing was stored. `refusals` has a sentence for each."""
+
+    code = "owned_by_another"
+
+    def __init__(self, refusals: tuple[str, ...]) -> None:
+        super().__init__("; ".join(refusals))
+        self.refusals = refusals
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.refusals,)
+
+
 class OccurrenceExists(Conflict):
     """The same key was used before with another payload."""
 
@@ -369,6 +383,12 @@ class NeedsApproval(EverytickError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.what, self.proposal, self.by, self.expires_at, self.verb)
+
+
+class NotAllowed(EverytickError, PermissionError):
+    """A service does not know who asks, or this person may not do what was asked."""
+
+    code = "not_allowed"
 
 
 class TooManyEditions(EverytickError):

@@ -31,6 +31,7 @@ _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (errors.JobDisabled, Exit.CONFLICT),
     (errors.AlreadyRunning, Exit.CONFLICT),
     (errors.NeedsConfirmation, Exit.NOT_ALLOWED),
+    (errors.NotAllowed, Exit.NOT_ALLOWED),
     (errors.NeedsApproval, Exit.LATER),
     (errors.TooManyEditions, Exit.LATER),
     (errors.StoreUnavailable, Exit.UNREACHABLE),

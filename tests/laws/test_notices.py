@@ -6,10 +6,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everytick.deciding.notices import FAILURES, NEWS, Notice, notices_of
+from everytick.deciding.notices import NEWS, Notice, notices_of
 from everytick.domain.notices import NoticeKind
 from everytick.domain.occurrence import Occurrence
-from everytick.domain.statuses import ENDED, OccurrenceStatus
+from everytick.domain.statuses import ENDED, FAILURES, OccurrenceStatus
 from tests.laws.worlds import BEGIN
 
 Told = set[tuple[NoticeKind, str]]

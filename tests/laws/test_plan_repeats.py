@@ -92,6 +92,9 @@ def test_looking_again_at_the_same_moment_decides_nothing_new(history: History) 
     if seen.backfill is not None:
         # Its pace may say another moment to look again: nothing was decided by that.
         quiet = replace(quiet, wake_at=looked.plan.wake_at)
+    if looked.plan.coming == () and again.coming is None:
+        # It forgets what an earlier version has written down; the second look has nothing to forget.
+        quiet = replace(quiet, coming=())
     nothing = replace(
         looked.plan,
         creations=(),

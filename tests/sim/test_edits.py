@@ -30,7 +30,10 @@ from tests.sim.laws import (
 )
 from tests.sim.world import World, run_world
 
-POLICIES = ("immediate", "graceful", "graceful 3", "graceful 45s", "windowed 2", "windowed 40s")
+POLICIES = (
+    *("immediate", "graceful", "graceful 3", "graceful 45s", "windowed 2", "windowed 40s"),
+    *("rollout 50% 100% after 2 failures 1", "rollout dry 2 30% after 1 failures 9"),
+)
 LENGTHS = (5, 7, 11, 20, 30, 45)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from everytick import schedule
 from everytick.deciding.advance import advance
 from everytick.deciding.promises import judge
 from everytick.domain.backfills import BackfillOrder, BackfillStatus
@@ -41,9 +42,12 @@ from everytick.domain.limits import Rate
 from everytick.domain.notes import Log, Note, Progress
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.payload import payload
+from everytick.domain.policies import UpdatePolicy, update_policy
 from everytick.domain.promises import BreachFilter
+from everytick.domain.rollouts import RolloutVerdict, Way
 from everytick.domain.snapshots import Missed
 from everytick.domain.steps import AttemptEnded, Claimed, Released, Step, Stopping, WaitOver
+from everytick.domain.upcoming import in_force, trial_of
 from everytick.errors import EverytickError
 from everytick.stores.base import (
     Batch,
@@ -60,6 +64,7 @@ from everytick.stores.base import (
     Receipt,
 )
 from tests.stores.acting import AnyStore, job, plans_of
+from tests.stores.asking import questions
 from tests.stores.clock import ManualClock
 
 NAMES = ("alpha", "beta", "gamma")
@@ -101,6 +106,17 @@ VARIANTS: tuple[dict[str, Any], ...] = (
         "depends_on": {"job": "gamma", "within": "7m", "requests": True, "deadline": "9m"},
     },
 )
+POLICIES = (
+    "immediate",
+    "graceful",
+    "graceful 2",
+    "graceful 7m",
+    "windowed 3",
+    "windowed 20m",
+    "rollout 50% 100% after 2 failures 1",
+    "rollout dry 2 50% after 3",
+)
+BEGINS, ENDS = (schedule("*/20 * * * *"), schedule("0 * * * *")), schedule("7-59/20 * * * *")
 REACHES = ("tag:crm", "tag:erp", "queue:gpu", "queue:default", "job:alpha", "all", "label:crm")
 NEEDS = ("", "lane:late", "code:shop", "code:bank\nqueue:gpu", "queue:gpu", "code:shop\nqueue:gpu", "retired")
 LOWER_HALF = IdRange("occ_00000000-0000-0000-0000-000000000000", "occ_80000000-0000-0000-0000-000000000000", 1000)
@@ -154,7 +170,22 @@ class Pair:
         variant = dict(self.random.choice(VARIANTS))
         expected = self.random.choice([None, None, None, 1, 2])
         reports = self.random.random() < 0.5
-        await self.both("apply", [Put(job(self.random.choice(NAMES), reports=reports, **variant), expected)])
+        new = job(self.random.choice(NAMES), reports=reports, **variant)
+        await self.both("apply", [Put(new, expected, self.policy())])
+
+    def policy(self) -> UpdatePolicy | None:
+        """When a new version comes into force: as the job says, or later, or for a while, or once it was tried."""
+        return None if self.random.random() < 0.5 else update_policy(self.random.choice(POLICIES))
+
+    async def do_settle_rollout(self) -> None:
+        """Let a version on trial go on or back; now and then one that is no longer on trial."""
+        job_id = await self.job_id()
+        seen = (await self.both("look", [job_id])).get(job_id)
+        if seen is not None and (trial := trial_of(seen.editions)) is not None:
+            way, late = self.random.choice(list(Way)), self.random.random() < 0.2
+            known = trial.job if way is Way.ON else in_force(seen.editions, self.now())
+            verdict = RolloutVerdict(way, trial.job.version - late, "said")
+            await self.both("apply", [Put(known, verdict.version, verdict=verdict)], "rollout")
 
     async def do_apply(self) -> None:
         """Changes of several jobs, in any order; now and then a job is at another version than is expected."""
@@ -282,6 +313,7 @@ class Pair:
             DropLimit("why", "ada"),
             DropLimit("", "ada"),
             PutBrake(self.random.choice([None, soon]), until, "why", "ada"),
+            PutBrake(reason="freeze", by="ada", begins=self.random.choice(BEGINS), ends=ENDS),
             ReleaseBrake(self.random.choice([None, rate]), self.random.random() < 0.3, "why", "ada"),
             ReleaseBrake(at_once=True),
         ]
@@ -512,6 +544,10 @@ class Pair:
         owed = await self.both("reports", await self.scope(0.8), 50)
         await self.both("reported", [each.id for each in owed if self.random.random() < 0.7])
 
+    async def do_fold(self) -> None:
+        """Write some of what has ended behind; the one in memory has nothing to fold."""
+        await self.stores[1].fold(self.random.choice([1, 3, 10, 1000]))
+
     async def do_prune(self) -> None:
         await self.both("prune", 1000)
 
@@ -553,6 +589,8 @@ class Pair:
         await self.both("promised")
         for job_id in (None, await self.job_id()):
             await self.both("breaches", BreachFilter(job_id, self.random.random() < 0.5))
+        for question in questions(self.now(), sorted({each.job_id for each in found})):
+            await self.both("ask", question)
         await self._nodes()
         await self.do_plan()
 

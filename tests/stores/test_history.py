@@ -2,7 +2,7 @@
 
 from everytick.domain.ids import occurrence_id
 from everytick.domain.occurrence import Cause
-from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.statuses import ACTIVE, OccurrenceStatus
 from everytick.stores.base import HistoryFilter
 from tests.stores.acting import FAILED, AnyStore, deliver, job, occurrences, plan_once, put, run_one
 from tests.stores.clock import ManualClock
@@ -43,6 +43,30 @@ async def test_history_is_filtered(store: AnyStore, clock: ManualClock) -> None:
     assert await count(statuses=[OccurrenceStatus.FAILED]) == 1
     assert await count(cause=Cause.TRIGGER) == 0
     assert await count(after=clock.time.replace(hour=11), through=clock.time.replace(hour=12)) == 1
+
+
+async def test_what_is_under_way_is_a_page_of_the_history(store: AnyStore, clock: ManualClock) -> None:
+    one = await put(store, job("one", overlap="allow"))
+    await hours(store, clock, 1)
+    other = await put(store, job("other"))
+    clock.move(hours=1)
+    await plan_once(store)
+    clock.move(hours=1)
+    await plan_once(store)
+    active = sorted(ACTIVE)
+    ended = [each for each in await occurrences(store) if each.status not in ACTIVE]
+    begun = [each for each in await occurrences(store) if each.status in ACTIVE]
+    assert ended
+    first = await store.history(HistoryFilter(statuses=active, limit=2))
+    rest = await store.history(HistoryFilter(statuses=active, cursor=first.cursor))
+    found = [*first.occurrences, *rest.occurrences]
+    assert found == sorted(begun, key=lambda each: (each.scheduled_for, each.id), reverse=True)
+    for id_ in (one.job_id, other.job_id):
+        of_job = await store.history(HistoryFilter(job_id=id_, statuses=active))
+        assert list(of_job.occurrences) == [each for each in found if each.job_id == id_]
+    until = await store.history(HistoryFilter(statuses=active, through=clock.time.replace(hour=11)))
+    assert {each.scheduled_for.hour for each in until.occurrences} == {11}
+    assert not (await store.history(HistoryFilter(statuses=active, cause=Cause.TRIGGER))).occurrences
 
 
 async def test_retention_forgets_the_old_and_keeps_the_last(store: AnyStore, clock: ManualClock) -> None:

@@ -1,10 +1,11 @@
 """Limits and brakes: a claim gives no more than may start, and everything that may (S1-040)."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from everytick import schedule
 from everytick.domain.facts import DropLimit, PutBrake, ReleaseBrake, SetLimit, Trigger
 from everytick.domain.limits import LOOKED_AT, Rate
 from everytick.errors import InvalidLimit
@@ -341,3 +342,62 @@ async def test_a_node_that_cannot_run_a_job_is_not_given_it(store: AnyStore, clo
     assert names(await store.claim(NodeScope("node-1"), 10)) == ["report"]
     assert names(await store.claim(NodeScope("node-2", ("code:shop",)), 10)) == ["sync"]
     assert names(await store.claim(NodeScope("node-2", ("code:shop",)), 10)) == []
+
+
+def weekend(**more: Any) -> PutBrake:
+    """From Friday 16:00 to Monday 06:00, in Berlin."""
+    begins, ends = (schedule(f"{when}; tz=Europe/Berlin") for when in ("cron: 0 16 * * fri", "cron: 0 6 * * mon"))
+    return PutBrake(reason="no changes", by="ann", begins=begins, ends=ends, **more)
+
+
+async def test_a_freeze_window_comes_again_and_ends_softly_each_time(store: AnyStore, clock: ManualClock) -> None:
+    """The clocks go forward in the night of the second window, which is an hour shorter."""
+    clock.time = datetime(2026, 3, 18, 12, tzinfo=UTC)
+    await asked(store, "deploy", 1)
+    await store.request("all", weekend())
+    windows = []
+    for _ in range(2):
+        assert len(await claimed(store)) == 1, "nothing holds between two windows"
+        [record] = (await store.limits()).reaches
+        [known] = record.reach.brakes
+        assert known.until is not None
+        windows.append((known.since, known.until))
+        clock.time = known.since
+        await asked(store, "deploy", 1)
+        await store.request((await store.list())[0].job.id, Trigger(f"at {clock.time}"))
+        await plan_once(store)
+        assert await claimed(store) == []
+        assert (await store.limits()).reaches[0].closed.startswith("brake of all until ")
+        assert (await store.ahead(await everything(store))).ready_at == known.until
+        clock.time = known.until
+    assert windows == [
+        (datetime(2026, 3, 20, 15, tzinfo=UTC), datetime(2026, 3, 23, 5, tzinfo=UTC)),
+        (datetime(2026, 3, 27, 15, tzinfo=UTC), datetime(2026, 3, 30, 4, tzinfo=UTC)),
+    ]
+    assert len(await claimed(store)) == 1
+    assert [each.what for each in (await store.limits()).changes[:2]] == ["release: the end of the brake has come"] * 2
+
+
+async def test_a_release_ends_the_window_that_is_open_and_the_next_ones_when_none_is(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    clock.time = datetime(2026, 3, 21, 12, tzinfo=UTC)
+    await asked(store, "deploy", 2)
+    await store.request("all", weekend())
+    assert await claimed(store) == [], "the window that is open holds at once"
+    await store.request("all", ReleaseBrake(at_once=True))
+    assert len(await claimed(store)) == 2
+    [record] = (await store.limits()).reaches
+    assert [each.since for each in record.reach.brakes] == [datetime(2026, 3, 27, 15, tzinfo=UTC)]
+    assert (await store.request("all", ReleaseBrake())).changed
+    assert (await store.limits()).reaches == ()
+
+
+async def test_windows_that_no_claim_has_seen_are_passed_by(store: AnyStore, clock: ManualClock) -> None:
+    clock.time = datetime(2026, 3, 18, 12, tzinfo=UTC)
+    await store.request("all", weekend())
+    clock.time = datetime(2026, 4, 11, 12, tzinfo=UTC)
+    await asked(store, "deploy", 1)
+    assert await claimed(store) == [], "it is a Saturday"
+    clock.time = datetime(2026, 4, 15, 12, tzinfo=UTC)
+    assert len(await claimed(store)) == 1

@@ -61,6 +61,7 @@ from everytick.domain.dependencies import Dependency
 from everytick.domain.notices import Notify
 from everytick.domain.policies import OnCreate, Recovery, Retention, UpdatePolicy
 from everytick.domain.retry import Retry
+from everytick.domain.rollouts import Rollout
 from everytick.domain.schedule import Schedule
 
 Duration: TypeAlias = timedelta | str

@@ -12,13 +12,19 @@ import warnings
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from everytick.app.adding_tasks import name_of
+from everytick.app.agenda import Agendas
 from everytick.app.definition import Definition, JobMaker, job_function, refuse_unfilled_tasks
+from everytick.app.file_requests import FileRequests
+from everytick.app.fleet import Fleet
+from everytick.app.job_overviews import JobOverviews
 from everytick.app.limiting import LimitRequests
 from everytick.app.lookups import common, in_zone, readable, schedule_of
+from everytick.app.metering import Metering
+from everytick.app.overviews import Overviews
 from everytick.app.places import Place, place_of_caller
 from everytick.app.questions import Questions
-from everytick.app.running import Lifecycle
-from everytick.app.versions import JobVersions
+from everytick.app.schedule_previews import SchedulePreviews
+from everytick.app.serving import Serving
 from everytick.domain.config import UNSET, Level, overrides
 from everytick.domain.contradictions import surprises
 from everytick.domain.job import Job, TaskDefinition, define_job
@@ -45,7 +51,18 @@ if TYPE_CHECKING:
 DEFAULT_STORE = "sqlite:///everytick.db"
 
 
-class Everytick(JobVersions, Questions, LimitRequests, Lifecycle):
+class Everytick(
+    Agendas,
+    SchedulePreviews,
+    FileRequests,
+    Questions,
+    Overviews,
+    JobOverviews,
+    LimitRequests,
+    Fleet,
+    Metering,
+    Serving,
+):
     """An application: its jobs, its store, and the node that runs them here.
 
     `store` is an address; without one it is `everytick.db` beside the script. `timezone` is
@@ -55,7 +72,8 @@ class Everytick(JobVersions, Questions, LimitRequests, Lifecycle):
     the application unless given. `formerly` is a name it had before, whose jobs it takes over.
     `jobs` is a folder of job files, which is watched while the node runs; its jobs belong to
     `jobs_owner`. `defaults` are policies for all jobs that code defines. `confirm_above` is how many runs
-    one operation may create without a confirmation. The others are settings of the node.
+    one operation may create without a confirmation. `api_targets` are kinds of targets beside calls that jobs may
+    have which the HTTP API defines: `"command"`, `"http"`. The others are settings of the node.
     """
 
     def __init__(
@@ -68,6 +86,7 @@ class Everytick(JobVersions, Questions, LimitRequests, Lifecycle):
         jobs: str | Path | None = None,
         jobs_owner: str = "file",
         slots: int | None = None,
+        late_share: float = 0.25,
         threads: int = 32,
         processes: int = 32,
         grace_period: str | timedelta = "30s",
@@ -85,9 +104,12 @@ class Everytick(JobVersions, Questions, LimitRequests, Lifecycle):
         hook_timeout: str | timedelta = "5m",
         smtp: str | None = None,
         smtp_sender: str | None = None,
+        metrics_job_limit: int = 200,
+        dead_man_url: str | None = None,
         defaults: Mapping[str, object] | None = None,
         max_concurrent_jobs: int | None = None,
         confirm_above: int = 1000,
+        api_targets: Iterable[str] = (),
     ) -> None:
         module = sys._getframe(1).f_globals
         # First of all, since the zones of all that follows are looked up in these tables.
@@ -104,10 +126,12 @@ class Everytick(JobVersions, Questions, LimitRequests, Lifecycle):
         self.jobs_folder = None if jobs is None else _folder(jobs)
         self.jobs_owner = checked_name("owner", jobs_owner)
         self.confirm_above = _at_least_none(confirm_above)
+        self.api_targets = _api_targets(api_targets)
         from everytick.node.settings import node_settings
 
         self.settings = node_settings(
             slots=_slots(slots, max_concurrent_jobs),
+            late_share=late_share,
             threads=threads,
             processes=processes,
             grace_period=grace_period,
@@ -124,10 +148,13 @@ class Everytick(JobVersions, Questions, LimitRequests, Lifecycle):
             timezone_data=timezone_data,
             smtp=smtp,
             smtp_sender=smtp_sender,
+            metrics_job_limit=metrics_job_limit,
+            dead_man_url=dead_man_url,
         )
         self._keeps_texts = not _is_in_memory(store)
         make_store, is_ours = _store_maker(store, module)
         super().__init__(make_store, is_ours=is_ours)
+        self._listeners.meter.limit = metrics_job_limit
 
     def __repr__(self) -> str:
         return f"Everytick(name={self.name!r}, {len(self._definitions)} jobs)"
@@ -352,6 +379,14 @@ def _folder(given: object) -> Path:
     if not isinstance(given, (str, Path)) or not str(given):
         raise InvalidSetting("jobs", given, "must be the path of a folder")
     return Path(given).expanduser().absolute()
+
+
+def _api_targets(given: Iterable[str]) -> frozenset[str]:
+    """Return the kinds of targets that the HTTP API may define, checked."""
+    kinds = frozenset([given] if isinstance(given, str) else given)
+    if unknown := kinds - {"command", "http"}:
+        raise InvalidSetting("api_targets", ", ".join(sorted(map(str, unknown))), 'names kinds: "command" or "http"')
+    return kinds
 
 
 def _at_least_none(given: object) -> int:

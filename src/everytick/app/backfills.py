@@ -9,6 +9,7 @@ from everytick.app.guarding import Guarding
 from everytick.app.lookups import moment_of
 from everytick.domain.backfills import FASTEST_RATE, RATE, BackfillOrder, BackfillStatus
 from everytick.domain.durations import duration, format_duration
+from everytick.domain.names import checked_name
 from everytick.errors import Conflict, InvalidInstant, InvalidPolicies, NeedsApproval, NotFound, shown
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class Backfills(Guarding):
         approve: bool = True,
         confirmed: bool = False,
         reason: str = "",
+        key: str | None = None,
         by: str | None = None,
     ) -> Backfill:
         """Ask for the past instants in `(after, through]` and return a handle. With `approve=False` it is only planned.
@@ -152,13 +154,14 @@ class Backfills(Guarding):
         says otherwise; one that was moved has it elsewhere. At most `rate` of them start in a minute. They take a
         place of the job only where its schedule wants none, or overlap where the job does or `overlap` says so.
         Many instants at once, and those of a protected job, must be `confirmed`; where the job needs two people it
-        is planned, and another person approves it.
+        is planned, and another person approves it. The same `key` again is the same backfill.
         """
         from everytick.app.past_instants import unfilled
         from everytick.domain.facts import PlanBackfill
         from everytick.domain.reading import choice
 
         rule, as_of_now = _filling_rule(overlap), choice("as_of", AsOf, as_of) is AsOf.NOW
+        own = _key() if key is None else checked_name("request key", key)
         _refuse_rate(rate)
         store = await self._opened()
         record = await self._find(store, name)
@@ -172,7 +175,7 @@ class Backfills(Guarding):
         if dry_run or not missing:
             return Backfill(None, job_id, self._opened, who, tuple(missing), more)
         count = None if more else len(missing)
-        order = BackfillOrder(_key(), begin, end, again, as_of_now, newest_first, rule, rate, count, reason, who)
+        order = BackfillOrder(own, begin, end, again, as_of_now, newest_first, rule, rate, count, reason, who)
         is_for_two = approve and await self._is_for_two(store, record.job, len(missing), more, confirmed)
         made = await store.request(job_id, PlanBackfill(order, approve and not is_for_two))
         if is_for_two:
@@ -186,10 +189,12 @@ class Backfills(Guarding):
         created = {job.id: count}
         return await self._cost_for_two(store, _what(job), [job], created, more=more, confirmed=confirmed) is not None
 
-    async def backfills(self, name: str | None = None) -> Sequence[BackfillRecord]:
-        """Return the newest 100 backfills, of one job or of all, newest first."""
-        store = await self._opened()
-        return await store.backfills(None if name is None else (await self._find(store, name)).job.id)
+    async def backfills(self, name: str | None = None, *, limit: int = 100) -> Sequence[BackfillRecord]:
+        """Return the newest backfills, of one job or of all, newest first; at most 1,000."""
+        from everytick.domain.reading import whole
+
+        store, most = await self._opened(), whole("limit", limit, 1, _LOOKED_FOR)
+        return await store.backfills(None if name is None else (await self._find(store, name)).job.id, most)
 
     async def find_backfill(self, id: str, *, by: str | None = None) -> Backfill:
         """Return the handle of the backfill that has this id."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from everytick.app.history import versions
 from everytick.app.outlook import outlook
-from everytick.deciding.explain import Evidence
+from everytick.deciding.explanation import Evidence
 from everytick.deciding.promises import broken_by
 from everytick.domain.ids import occurrence_id
 from everytick.domain.limits import reaches_of_job
@@ -84,6 +84,7 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
         breaches=broken,
         forecasts=likely,
         held_back=await _held_back(store, record, unclaimed[0]) if unclaimed else "",
+        frozen=await _frozen(store, record, at) if at > now else "",
         unmet=at <= now and not occurrences and not spans and await _is_unmet(store, record, now - node_timeout),
     )
 
@@ -115,6 +116,17 @@ async def _held_back(store: AnyStore, record: JobRecord, occurrence: Occurrence)
     queue = own if isinstance(own, str) else settings.queue
     held = (await store.limits()).held_back(reaches_of_job(settings.tags, record.job.name, queue))
     return "" if held is None else held.closed
+
+
+async def _frozen(store: AnyStore, record: JobRecord, at: datetime) -> str:
+    """Return which brake or freeze window will hold at this moment, an empty text if none is known."""
+    settings = record.job.settings
+    names = reaches_of_job(settings.tags, record.job.name, settings.queue)
+    brake = (await store.limits()).frozen_at(names, at)
+    if brake is None:
+        return ""
+    why = f" ({brake.reason})" if brake.reason else ""
+    return f"a brake{why} until " + ("it is released" if brake.until is None else brake.until.isoformat())
 
 
 async def _living(store: AnyStore, since: datetime) -> list[NodeFacts]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from everytick.errors import InvalidSetting, StoreUnavailable
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from everytick.domain.job import Job
     from everytick.node.definers import DefinedNames
     from everytick.node.node import Node
+    from everytick.sources.files import FileState
     from everytick.sources.syncing import Synced
+    from everytick.sources.yaml_reader import Mistake
     from everytick.stores.addresses import AnyStore
 
 _REGISTER_SECONDS = 2.0
@@ -35,6 +38,7 @@ class JobsFolder:
         self._folder = Folder(path, owner=owner)
         self._watch = FolderWatch(store, self._folder, told=self._hear, defined=defined)
         self._broken: Broken = {}
+        self._refused: dict[str, tuple[Mistake, ...]] = {}
         self._node: Node | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -43,6 +47,18 @@ class JobsFolder:
         if not self._folder.path.is_dir():
             raise InvalidSetting("jobs", str(self._folder.path), "is no folder: make it, or name another one")
         await self._watch.look()
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._folder.path
+
+    @property
+    def files(self) -> list[FileState]:
+        """The files as they were last read. A mistake is also what the store has refused about a file's job."""
+        states = self._folder.files
+        told = {file: mistakes for file, mistakes in self._refused.items() if mistakes}
+        return [replace(each, mistakes=told.get(str(each.path), each.mistakes)) for each in states]
 
     @property
     def jobs(self) -> list[Job]:
@@ -76,8 +92,10 @@ class JobsFolder:
 
     async def _hear(self, synced: Synced) -> None:
         broken: dict[str, tuple[str, ...]] = {}
+        self._refused = {}
         for mistake in synced.mistakes:
             broken[mistake.file] = (*broken.get(mistake.file, ()), str(mistake))
+            self._refused[mistake.file] = (*self._refused.get(mistake.file, ()), mistake)
         if self._node is None:
             self._broken = broken
         else:

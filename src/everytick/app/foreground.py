@@ -141,6 +141,18 @@ def run(app: Runnable, *, drain: bool = False, started: Callable[[], Awaitable[N
         loop.close()
 
 
+def until_told(work: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    """Run the coroutine on a loop of its own. Its event is set by the first signal; a second leaves at once."""
+    loop = asyncio.new_event_loop()
+    try:
+        with Signals(loop) as signals:
+            loop.run_until_complete(asyncio.ensure_future(work(signals.told), loop=loop))
+            if not loop.run_until_complete(_cancel_leftovers()):
+                _leave(1)
+    finally:
+        loop.close()
+
+
 def calm_collector() -> None:
     """Let the garbage collector run less often. Only for a process that belongs to everytick.
 

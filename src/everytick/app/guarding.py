@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from everytick.domain.job import Job
     from everytick.domain.proposals import Proposal
     from everytick.stores.addresses import AnyStore
+    from everytick.stores.base import JobRecord
 
 _ID_LENGTH = 8
 
@@ -31,12 +32,17 @@ class Guarding(StoreAccess):
 
     async def proposals(self) -> list[Proposal]:
         """Return the changes that wait for the approval of a second person, oldest first."""
+        return (await self.jobs_and_proposals())[1]
+
+    async def jobs_and_proposals(self) -> tuple[list[JobRecord], list[Proposal]]:
+        """Return every job in service, by name, and every proposal, oldest first: one question to the store."""
         from everytick.app.proposals import read_proposal
         from everytick.domain.proposals import OWNER
 
         records = await (await self._opened()).list()
         found = [read_proposal(record.job) for record in records if record.job.owner == OWNER]
-        return sorted(found, key=lambda proposal: proposal.at)
+        jobs = [record for record in records if record.job.owner != OWNER]
+        return jobs, sorted(found, key=lambda proposal: proposal.at)
 
     async def approve(self, proposal_id: str, *, by: str | None = None) -> Proposal:
         """Carry out what another person has proposed, and return it. All of it is one transaction.

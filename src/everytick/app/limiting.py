@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from everytick.app.lookups import moment_of
 from everytick.app.store_access import StoreAccess
+from everytick.errors import InvalidLimit
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.domain.facts import Limiting
     from everytick.domain.limits import Limits, Rate
+    from everytick.domain.schedule import Schedule
 
 
 class LimitRequests(StoreAccess):
@@ -50,17 +52,25 @@ class LimitRequests(StoreAccess):
         *,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        begins: Schedule | str | None = None,
+        ends: Schedule | str | None = None,
+        timezone: str = "UTC",
         reason: str = "",
         by: str | None = None,
     ) -> None:
         """Let nothing of the reach start, from now on or from `since` on, until `until` or until `release`.
 
-        What runs goes on, and instants are still decided: their occurrences wait, as the job's policies say.
+        With `begins` and `ends` it is a freeze window that comes again: `begins="0 16 * * fri", ends="0 6 * * mon"`.
+        Schedules that name no zone are in `timezone`. What runs goes on, and instants are still decided: their
+        occurrences wait, as the job's policies say.
         """
         from everytick.domain.facts import PutBrake
 
         begin, end = (None if at is None else moment_of(at) for at in (since, until))
-        await self._say(reach, PutBrake(begin, end, reason, self._by(by)))
+        window = _window(begins, ends, timezone)
+        if window and (begin is not None or end is not None):
+            raise InvalidLimit(str(begins), "comes again by itself: give since and until, or begins and ends")
+        await self._say(reach, PutBrake(begin, end, reason, self._by(by), *window))
 
     async def release(
         self,
@@ -78,7 +88,6 @@ class LimitRequests(StoreAccess):
         """
         from everytick.domain.facts import ReleaseBrake
         from everytick.domain.limits import rate_of
-        from everytick.errors import InvalidLimit
 
         if rate is not None and at_once:
             raise InvalidLimit(rate, "is a rate, and at_once wants none: give one of them")
@@ -94,3 +103,21 @@ class LimitRequests(StoreAccess):
 
         name = reach_name(reach)
         return (await (await self._opened()).request(name, fact)).changed
+
+
+def _window(
+    begins: Schedule | str | None, ends: Schedule | str | None, timezone: str
+) -> tuple[Schedule, Schedule] | tuple[()]:
+    """Return the schedules of a window that comes again; nothing where none is given."""
+    from everytick.app.lookups import in_zone, schedule_of
+    from everytick.schedules.combine import calendars_of
+
+    if begins is None and ends is None:
+        return ()
+    if begins is None or ends is None:
+        raise InvalidLimit(str(begins or ends), "is one end of a window: give begins and ends, like 0 16 * * fri")
+    found = in_zone(schedule_of(begins), timezone), in_zone(schedule_of(ends), timezone)
+    for each in found:
+        if list(calendars_of(each)):
+            raise InvalidLimit(str(each), "names a calendar, and a brake has no dates of its own: write the days")
+    return found

@@ -46,7 +46,7 @@ async def unfilled(
     if as_of_now:
         editions = [edition_in_force(snapshot.editions, await store.now())]
     else:
-        editions = await _timeline(store, record, after, through)
+        editions = await timeline(store, record, after, through)
     named = [instant for instant, _ in islice(past_instants(editions, after, through), SHOWN_INSTANTS + 1)]
     shown, more = named[:SHOWN_INSTANTS], len(named) > SHOWN_INSTANTS
     if again or not shown:
@@ -61,7 +61,7 @@ async def unfilled(
     return [instant for id_, instant in by_id.items() if id_ not in taken and instant not in moved], more
 
 
-async def _timeline(store: AnyStore, record: JobRecord, after: datetime, through: datetime) -> list[Edition]:
+async def timeline(store: AnyStore, record: JobRecord, after: datetime, through: datetime) -> list[Edition]:
     """Return the definitions that were in force at some time of `(after, through]`, in order."""
     job_id, newest = record.job.id, record.job.version
     editions = list(await store.editions(job_id, at=after + _TICK))

@@ -12,37 +12,25 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from everytick.answers.values import Preview
 from everytick.deciding.revise import Revision, resumed, revise, suspended, with_edit
 from everytick.domain.facts import Pause
-from everytick.domain.values import value
 from everytick.errors import Conflict, PlanMoved, shown
 from everytick.stores.definitions import write_definition
 from everytick.stores.storing_rules import under_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from everytick.domain.policies import UpdatePolicy
     from everytick.domain.snapshots import JobSnapshot
-    from everytick.sources.drafting import Change, Drafted
+    from everytick.sources.drafting import Drafted
     from everytick.stores.addresses import AnyStore
 
 __all__ = ["Preview", "Revision", "preview", "refuse_moved"]
 
 _EPOCH, _TICK = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _HASH = re.compile(r"([0-9a-f]{8,16})-([0-9a-f]{16})")
-
-
-@value(frozen=True)
-class Preview:
-    """Changes of definitions that are not stored, the runs to come that they change, by job, and their hash.
-
-    `apply` and `update` take the hash as `plan`: they store exactly this, or nothing because the world has moved.
-    """
-
-    changes: tuple[Change, ...]
-    runs: Mapping[str, Revision]
-    hash: str
 
 
 async def preview(store: AnyStore, drafts: Sequence[Drafted], policy: UpdatePolicy | None = None) -> Preview:

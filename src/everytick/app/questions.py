@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from everytick.answers.values import JobStatus, UpcomingRun
+from everytick.app.finding import Finding
 from everytick.app.lookups import moment_of
 from everytick.app.outlook import broken_now, outlook
-from everytick.app.store_access import StoreAccess
-from everytick.domain.values import value
+from everytick.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,15 +17,17 @@ if TYPE_CHECKING:
 
     from everytick.app.history import History
     from everytick.app.stream import Stream
-    from everytick.deciding.explain import Explanation
-    from everytick.deciding.forecast import LikelyBreach
+    from everytick.deciding.explanation import Explanation
     from everytick.domain.job import Job
     from everytick.domain.limits import Limits
     from everytick.domain.promises import Breach, BreachRecord, PromiseRecord
     from everytick.domain.snapshots import JobSnapshot
     from everytick.node.events import Listener
     from everytick.node.settings import NodeSettings
+    from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord, NodeRecord, Whole
+
+__all__ = ["JobStatus", "Questions", "UpcomingRun"]
 
 L = TypeVar("L", bound="Listener")
 
@@ -32,53 +35,7 @@ _PROMISES_SHOWN = 10_000
 """Most promises that are listed: three for each of some thousand jobs."""
 
 
-@value(frozen=True)
-class JobStatus:
-    """The state of a job at one moment of the store's clock.
-
-    It is active while its schedule has instants to come inside its window, enabled while it
-    is active, not paused and not disabled; `is_running` is what the store says. `waits` names the brake that holds
-    for it, or the limit for which one of its occurrences waits. `run_count` is
-    how many occurrences have begun and ended, `last_error` what the last failure said; both last
-    longer than the history. `breaches` are the promises that are broken now, `forecasts` those that will be or may be.
-    """
-
-    name: str
-    version: int
-    is_active: bool
-    is_paused: bool
-    is_enabled: bool
-    is_running: bool
-    next_run: datetime | None
-    last_run: datetime | None
-    run_count: int = 0
-    last_error: str | None = None
-    breaches: tuple[Breach, ...] = ()
-    forecasts: tuple[LikelyBreach, ...] = ()
-    waits: str = ""
-
-
-@value(frozen=True)
-class UpcomingRun:
-    """One of the next runs of a job.
-
-    `id` is that of a run that was asked for. `mark` says what a person did to a run of the schedule: moved, amended,
-    rescheduled or skipped; `detail` says who asked or did it, and why. `instant` names it: from there it was moved.
-    """
-
-    at: datetime
-    id: str | None = None
-    detail: str = ""
-    mark: str | None = None
-    instant: datetime | None = None
-
-    @property
-    def is_asked_for(self) -> bool:
-        """Whether it was asked for at this time, and the schedule does not name it."""
-        return self.id is not None
-
-
-class Questions(StoreAccess):
+class Questions(Finding):
     """The questions; none of them changes anything."""
 
     settings: NodeSettings
@@ -97,6 +54,18 @@ class Questions(StoreAccess):
         """Return the job of this name as the store holds it; `await tick.job(name)` asks for it."""
         return await self._find(await self._opened(), name, storing=False)
 
+    async def now(self) -> datetime:
+        """Return the store's time, by which everything is judged."""
+        return await (await self._opened()).now()
+
+    async def job_of(self, job_id: str) -> JobRecord:
+        """Return the job of this id, in service or removed."""
+
+        found = (await (await self._opened()).get([job_id])).get(job_id)
+        if found is None:
+            raise NotFound("job", job_id)
+        return found
+
     async def status(self, name: str) -> JobStatus:
         """Return the state of the job: active, paused, enabled, running, and when it runs next."""
         from everytick.domain.statuses import OccurrenceStatus
@@ -107,10 +76,10 @@ class Questions(StoreAccess):
         snapshot = (await store.look([record.job.id]))[record.job.id]
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         running = await store.history(HistoryFilter(job_id=record.job.id, statuses=started, limit=1))
-        found = _status(record, snapshot, await store.limits(), is_running=bool(running.occurrences))
+        found = status_of(record, snapshot, await store.limits(), is_running=bool(running.occurrences))
         return replace(found, **await outlook(store, record, snapshot))
 
-    async def _statuses(self, records: Sequence[JobRecord]) -> dict[str, JobStatus]:
+    async def statuses(self, records: Sequence[JobRecord]) -> dict[str, JobStatus]:
         """Return the state of many jobs, by id. A job that was removed since is left out.
 
         Whether one runs is told by what a plan would see: of more than a hundred that are busy, the first hundred.
@@ -122,7 +91,7 @@ class Questions(StoreAccess):
         broken = await broken_now(store, records)
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         return {
-            record.job.id: _status(
+            record.job.id: status_of(
                 record,
                 snapshot,
                 limits,
@@ -145,16 +114,10 @@ class Questions(StoreAccess):
 
         With `skipped`, the instants that a person has skipped are listed among them, each with its mark.
         """
-        from everytick.domain.upcoming import coming_runs, skipped_by_hand
-
         store = await self._opened()
         job_id = (await self._find(store, name, storing=False)).job.id
         snapshot, now = (await store.look([job_id]))[job_id], await store.now()
-        scheduled = coming_runs(snapshot, now, n) + (skipped_by_hand(snapshot, now) if skipped else [])
-        asked = await store.later([job_id], n)
-        runs = [UpcomingRun(run.at, None, run.detail, run.mark, run.instant) for run in scheduled]
-        runs += [UpcomingRun(request.line_at, request.occurrence_id(job_id), request.detail) for _, request in asked]
-        return sorted(runs, key=lambda run: run.at)[:n]
+        return await upcoming_of(store, snapshot, now, n, skipped=skipped)
 
     async def instants(
         self, name: str, after: datetime | str, through: datetime | str, limit: int | None = None
@@ -229,6 +192,20 @@ class Questions(StoreAccess):
         return listener
 
 
+async def upcoming_of(
+    store: AnyStore, snapshot: JobSnapshot, now: datetime, n: int, *, skipped: bool = False
+) -> list[UpcomingRun]:
+    """Return the next runs of the job of this snapshot; with `skipped`, those that a person has skipped too."""
+    from everytick.domain.upcoming import coming_runs, skipped_by_hand
+
+    job_id = snapshot.job_id
+    scheduled = coming_runs(snapshot, now, n) + (skipped_by_hand(snapshot, now) if skipped else [])
+    asked = await store.later([job_id], n)
+    runs = [UpcomingRun(run.at, None, run.detail, run.mark, run.instant) for run in scheduled]
+    runs += [UpcomingRun(request.line_at, request.occurrence_id(job_id), request.detail) for _, request in asked]
+    return sorted(runs, key=lambda run: run.at)[:n]
+
+
 def _waits(job: Job, snapshot: JobSnapshot, limits: Limits) -> str:
     """Return which brake holds for the job, or for which limit an occurrence of it waits."""
     from everytick.domain.limits import reaches_of_job
@@ -242,9 +219,10 @@ def _waits(job: Job, snapshot: JobSnapshot, limits: Limits) -> str:
     return held.closed if is_waiting or held.reach.brake(limits.now) is not None else ""
 
 
-def _status(
+def status_of(
     record: JobRecord, snapshot: JobSnapshot, limits: Limits, *, is_running: bool, breaches: tuple[Breach, ...] = ()
 ) -> JobStatus:
+    """Return the state of a job as of the moment of these limits."""
     from everytick.deciding.activity import is_active
     from everytick.domain.upcoming import next_run
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from everytick.app.acting import acting
 from everytick.app.backfills import Backfills
 from everytick.app.handle import Handle
 from everytick.app.lookups import moment_of
@@ -53,6 +54,7 @@ class Requests(Backfills):
         your transaction commits, and never if that is rolled back.
         """
         from everytick.domain.facts import Trigger
+        from everytick.runners.tracing import link_trigger
 
         given, rule = _payload(payload), _rule(overlap)
         wanted = _wanted(at, after)
@@ -65,8 +67,12 @@ class Requests(Backfills):
         by = self._by(by)
         due_at = wanted + (await store.now()) if isinstance(wanted, timedelta) else wanted
         fact = Trigger(named, given, rule, reason, by, call=call, at=due_at)
+        if within is not None and acting() is not None:
+            raise Conflict("a deed cannot be written in a transaction of your own: trigger outside of it, or as code")
         asked = store if within is None else self._itself()
-        return Handle((await asked.request(record.job.id, fact, within)).id, self._opened, by)
+        handle = Handle((await asked.request(record.job.id, fact, within)).id, self._opened, by)
+        link_trigger(handle.id)
+        return handle
 
     def _refuse_unfit(self, name: str, stored: Job | None, payload: object) -> None:
         """Refuse a misspelt key or a wrong kind of value in a payload: by the definition here, else the stored one."""

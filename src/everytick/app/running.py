@@ -7,8 +7,9 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from everytick.app.outputs import log_folder
 from everytick.app.reloaders import reloader_parent
 from everytick.app.store_access import StoreAccess, applications, originals, running_loop
 from everytick.domain.durations import duration
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from everytick.app.background import Background
     from everytick.app.definition import Definition
     from everytick.app.folder import JobsFolder
+    from everytick.app.serving import Listening
+    from everytick.domain.changes import Change
     from everytick.domain.job import Job
     from everytick.errors import TooManyEditions
     from everytick.node.definers import DefinedNames
@@ -35,8 +38,17 @@ if TYPE_CHECKING:
     from everytick.node.stopping import StopMode
     from everytick.runners.catalogue import Catalogue
     from everytick.runners.mail import MailServer
-    from everytick.sources.drafting import Change
     from everytick.stores.addresses import AnyStore
+
+
+class Closable(Protocol):
+    """What runs beside the node and uses its store. `url` is where its first page is."""
+
+    url: str
+
+    async def close(self) -> None:
+        """End it."""
+        ...
 
 
 class Lifecycle(StoreAccess):
@@ -56,8 +68,12 @@ class Lifecycle(StoreAccess):
     _defined: DefinedNames | None = None
     _catalogue: Catalogue | None = None
     _typed: Task[None] | None = None
+    _service: Closable | None = None
 
     if TYPE_CHECKING:
+
+        async def serve_beside(self, listening: Listening) -> None:
+            """Serve the application beside its node; see `Serving`."""
 
         async def _sync(self, left: frozenset[str]) -> list[Change]:
             """Store every definition but those that are left as they are."""
@@ -186,8 +202,11 @@ class Lifecycle(StoreAccess):
                 await self._folder.close()
             if self._node is not None:
                 await self._node.stop(mode, grace)
+            if self._service is not None:
+                # Last of all: while running tasks are waited for, people look at them.
+                await self._service.close()
         finally:
-            self._node = self._folder = self._defined = None
+            self._node = self._folder = self._defined = self._service = None
             try:
                 await self.close()
             finally:
@@ -246,30 +265,43 @@ class Lifecycle(StoreAccess):
     def _is_running(self) -> bool:
         return self._node is not None or self._starting is not None
 
-    def run(self, *, drain: bool = False) -> None:
+    def run(self, *, drain: bool = False, web: bool | str = False) -> None:
         """Run until Ctrl-C or SIGTERM: the first stops cleanly, a second leaves at once.
 
         A closed terminal (SIGHUP) stops cleanly too, except under nohup.
 
-        With `drain` a clean stop lets everything that runs finish first. A store that cannot be used ends the
-        process: what was asked, why it failed and what to do go to standard error, and an exit code to scripts.
+        With `drain` a clean stop lets everything that runs finish first. With `web` the dashboard and the HTTP API
+        are served beside the node: on 127.0.0.1:8484, or where a text such as `"127.0.0.1:9000"` says. A store that
+        cannot be used ends the process: what was asked, why it failed and what to do go to standard error, and an
+        exit code to scripts.
         """
         from everytick.exits import code_of
 
+        listening = None
+        if web:
+            from everytick.app.serving import listening_of
+
+            listening = listening_of(web)
         try:
-            self._run(drain, self._greet)
+            self._run(drain, self._greet, listening)
         except AlreadyRunning:
             raise
         except EverytickError as error:
             sys.stderr.write(f"everytick: {error}\n")
             raise SystemExit(int(code_of(error))) from error
 
-    def run_or_raise(self, *, drain: bool = False) -> None:
+    def run_or_raise(self, *, drain: bool = False, web: Listening | None = None) -> None:
         """Run as `run` does without a line at the start, and raise the error that ends it."""
-        self._run(drain, None)
+        self._run(drain, None, web)
 
-    def _run(self, drain: bool, started: Callable[[], Awaitable[None]] | None) -> None:
+    def _run(self, drain: bool, greet: Callable[[], Awaitable[None]] | None, listening: Listening | None) -> None:
         from everytick.app.foreground import run
+
+        async def started() -> None:
+            if greet is not None:
+                await greet()
+            if listening is not None:
+                await self.serve_beside(listening)
 
         _refuse_in_child()
         if running_loop() is not None:
@@ -347,11 +379,12 @@ class Lifecycle(StoreAccess):
 
     def _made_node(self, store: AnyStore) -> Node:
         from everytick.node.node import Node
+        from everytick.node.timed_store import timed
         from everytick.runners.catalogue import Catalogue
 
         settings = self.settings
         if settings.log_folder is None:
-            settings = replace(settings, log_folder=_log_folder(store))
+            settings = replace(settings, log_folder=log_folder(store))
         catalogue = self._catalogue = Catalogue(
             Live(self._definitions, lambda definition: definition.functions),
             threads=settings.threads,
@@ -364,7 +397,13 @@ class Lifecycle(StoreAccess):
         hooks = self._hook_table()
         defined = self._defined_names()
         node = Node(
-            store, catalogue, settings, hooks=hooks, listeners=self._listeners, application=self.name, defined=defined
+            timed(store, self._listeners.meter),
+            catalogue,
+            settings,
+            hooks=hooks,
+            listeners=self._listeners,
+            application=self.name,
+            defined=defined,
         )
         defined.node = node.name
         return node
@@ -458,16 +497,3 @@ def _refuse_in_child() -> None:
             "this is the process of a task, which imports the application for its functions and must not run it: "
             'put the call under `if __name__ == "__main__":`'
         )
-
-
-def _log_folder(store: AnyStore) -> Path | None:
-    """Return the default folder of logs: beside the file of a SQLite store, else in the user's state folder."""
-    from pathlib import Path
-
-    address = store.address
-    if address.is_in_memory:
-        return None
-    if address.file is not None:
-        return address.file.with_name(f"{address.file.stem}-logs")
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local/state") / "everytick/logs"

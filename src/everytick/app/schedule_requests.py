@@ -130,7 +130,7 @@ class ScheduleRequests(Requests):
 
         store = await self._opened()
         record = await self._find(store, name)
-        instant = await _coming_instant(store, record, at)
+        instant = await coming_instant(store, record, at)
         await _tell(store, record, Skip(instant, reason, self._by(by)))
 
     async def move(
@@ -144,7 +144,7 @@ class ScheduleRequests(Requests):
 
         store = await self._opened()
         record = await self._find(store, name)
-        instant = await _coming_instant(store, record, at)
+        instant = await coming_instant(store, record, at)
         target = future("where an instant is moved", to, await store.now())
         if target == instant and not await _is_moved_away(store, record.job.id, instant):
             raise InvalidInstant(to, "is where it stands already: give another time, or leave it")
@@ -176,7 +176,7 @@ class ScheduleRequests(Requests):
         record = await self._find(store, name)
         self._refuse_unfit(name, None, policies.get("payload"))
         self._refuse_unfit(name, record.job, policies.get("payload"))
-        instant = await _coming_instant(store, record, at)
+        instant = await coming_instant(store, record, at)
         await _tell(store, record, Amend(instant, own, reason, self._by(by)))
 
     async def add(
@@ -218,7 +218,7 @@ class ScheduleRequests(Requests):
         job_id, moment, by = record.job.id, moment_of(at), self._by(by)
         snapshot = (await store.look([job_id]))[job_id]
         undone: list[str] = []
-        for adjustment in _spoken_of(snapshot, moment):
+        for adjustment in spoken_of(snapshot, moment):
             await _tell(store, record, Undo(adjustment.at, reason, by))
             undone += _words(adjustment)
         moved = snapshot.reschedule
@@ -248,12 +248,12 @@ async def _tell(store: AnyStore, record: JobRecord, fact: Fact) -> None:
     raise Conflict(text)
 
 
-async def _coming_instant(store: AnyStore, record: JobRecord, at: datetime | str) -> datetime:
+async def coming_instant(store: AnyStore, record: JobRecord, at: datetime | str) -> datetime:
     """Return the instant of the schedule that is meant: by itself, or by the time to which it was moved."""
     moment, now = moment_of(at), await store.now()
     snapshot = (await store.look([record.job.id]))[record.job.id]
     is_named = moment > max(now, snapshot.watermark) and _names(snapshot, moment)
-    moved = [each.at for each in _spoken_of(snapshot, moment) if each.vacates and each.to is not None]
+    moved = [each.at for each in spoken_of(snapshot, moment) if each.vacates and each.to is not None]
     if not is_named and moved:
         if len(moved) > 1:
             listed = " and ".join(each.isoformat() for each in sorted(moved))
@@ -287,7 +287,7 @@ def _nearest(snapshot: JobSnapshot, moment: datetime) -> list[datetime]:
     return [each for each in near if each is not None and each > snapshot.watermark]
 
 
-def _spoken_of(snapshot: JobSnapshot, moment: datetime) -> list[Adjustment]:
+def spoken_of(snapshot: JobSnapshot, moment: datetime) -> list[Adjustment]:
     """Return what was said of the instant at this moment, and of those that were moved to it."""
     return [
         each for each in snapshot.adjustments if moment in (each.at, each.to) and not each.done and not each.is_undone

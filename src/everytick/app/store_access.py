@@ -7,10 +7,12 @@ that opened the store.
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from weakref import WeakSet
 
+from everytick.app.acting import acting, acting_as, signed, unsigned
 from everytick.app.handle import Handle
 from everytick.domain.durations import duration, format_duration
 from everytick.errors import NotFound
@@ -18,11 +20,14 @@ from everytick.errors import NotFound
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
     from collections.abc import Callable, Coroutine
+    from contextlib import AbstractContextManager
     from datetime import datetime, timedelta
 
     from everytick.app.definition import Definition
+    from everytick.app.people import People
     from everytick.domain.job import Job
     from everytick.domain.occurrence import EndedOccurrence
+    from everytick.domain.people import Doer
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
 
@@ -56,20 +61,37 @@ class Bridge:
         self._opened_store = opened
 
     def __getattr__(self, verb: str) -> Any:
-        from inspect import iscoroutinefunction
+        part = getattr(self._opened_store.store, verb)
+        if verb == "access":
+            return _BridgedPart(part, self._opened_store.loop)
+        return _carried(part, verb, self._opened_store.loop)
 
-        act, loop = getattr(self._opened_store.store, verb), self._opened_store.loop
-        if not callable(act):
-            return act
-        if not iscoroutinefunction(act):
-            raise TypeError(f"{verb} can only be asked on the loop that opened the store")
 
-        async def carried_out(*args: Any, **kwargs: Any) -> Any:
-            import asyncio
+class _BridgedPart:
+    """A part of a store, such as `access`, whose verbs are carried out on the store's loop."""
 
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(act(*args, **kwargs), loop))
+    def __init__(self, part: object, loop: AbstractEventLoop) -> None:
+        self._part, self._loop = part, loop
 
-        return carried_out
+    def __getattr__(self, verb: str) -> Any:
+        return _carried(getattr(self._part, verb), verb, self._loop)
+
+
+def _carried(act: Any, verb: str, loop: AbstractEventLoop) -> Any:
+    """Return a verb that is carried out on the store's loop; a plain value as it is."""
+    from inspect import iscoroutinefunction
+
+    if not callable(act):
+        return act
+    if not iscoroutinefunction(act):
+        raise TypeError(f"{verb} can only be asked on the loop that opened the store")
+
+    async def carried_out(*args: Any, **kwargs: Any) -> Any:
+        import asyncio
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(act(*args, **kwargs), loop))
+
+    return carried_out
 
 
 class StoreAccess:
@@ -84,6 +106,7 @@ class StoreAccess:
         self._listeners = Listeners()
         self._make_store, self._store_is_ours = make_store, is_ours
         self._opened_store: OpenedStore | None = None
+        self._beside: OpenedStore | None = None
         self._moving = Lock()
         self._is_copy = False
         self._node_stayed_in: int | None = None
@@ -91,8 +114,8 @@ class StoreAccess:
 
     def _forked(self) -> None:
         """Drop the store in a forked process: the parent's threads, loops and connections do not work here."""
-        originals.append(self._opened_store)
-        self._opened_store, self._moving, self._is_copy = None, Lock(), True
+        originals.extend(opened for opened in (self._opened_store, self._beside) if opened is not None)
+        self._opened_store, self._beside, self._moving, self._is_copy = None, None, Lock(), True
 
     async def open(self) -> None:
         """Open the store, or refuse it with a reason. An open store stays open."""
@@ -110,11 +133,59 @@ class StoreAccess:
             await asyncio.gather(opened.opening, return_exceptions=True)
         await _close_store(opened)
 
+    async def open_beside(self) -> None:
+        """Open a second store, for this loop alone: large answers that are read here do not hold up the node's loop.
+
+        A store in memory, or one that was passed as an object, stays the only one, and is reached through a bridge. So
+        does one whose file was deleted meanwhile: to open it would make another file in its place.
+        """
+        import asyncio
+
+        if not self._store_is_ours:
+            return
+        store = self._make_store()
+        file = store.address.file
+        if store.address.is_in_memory or (file is not None and not file.exists()):
+            return
+        await store.open()
+        self._beside = OpenedStore(store, asyncio.get_running_loop(), None)
+
+    async def close_beside(self) -> None:
+        """Close the second store. A second call does nothing."""
+        beside, self._beside = self._beside, None
+        if beside is not None:
+            await beside.store.close()
+
+    def node_loop(self) -> AbstractEventLoop | None:
+        """Return the loop that opened the store, where the node runs; None if no loop has."""
+        return None if self._opened_store is None else self._opened_store.loop
+
+    @cached_property
+    def people(self) -> People:
+        """Users, tokens, sessions and the audit: who may use the service, and who did what."""
+        from everytick.app.people import People
+
+        return People(self._opened, self._past_job_id)
+
+    def acting_as(self, doer: Doer) -> AbstractContextManager[None]:
+        """Return a block within which a person acts: `with tick.acting_as(doer): await tick.pause("etl")`.
+
+        Every change below it stands in the audit, with the person's name, the way they came and their address. The
+        name is also the `by` of operations that are given none.
+        """
+        return acting_as(doer)
+
     async def _opened(self) -> AnyStore:
+        """Return the open store, signed by the person who acts, if one does."""
+        return signed(await self._opened_unsigned())
+
+    async def _opened_unsigned(self) -> AnyStore:
         """Return the open store; on another loop than its own, a bridge to it."""
         import asyncio
 
         here = asyncio.get_running_loop()
+        if self._beside is not None and self._beside.loop is here:
+            return self._beside.store
         with self._moving:
             left = self._opened_store
             if left is None or (left.loop is not here and not left.loop.is_running()):
@@ -122,7 +193,7 @@ class StoreAccess:
             opened = self._opened_store
         assert opened is not None, "it was set above"
         if opened.loop is not here:
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._opened(), opened.loop))
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._opened_unsigned(), opened.loop))
             return cast("AnyStore", Bridge(opened))
         if opened.opening is not None and not (opened.opening.done() and opened.opening.exception() is None):
             # All callers wait for the same opening. It goes on if one of them is canceled.
@@ -145,7 +216,7 @@ class StoreAccess:
                 if not self._store_is_ours and left.store.address.is_remote:
                     raise RuntimeError("the store was opened on another loop: start the application there")
                 self._opened_store = self._store_for_loop(left, here)
-        return await self._opened()
+        return await self._opened_unsigned()
 
     def _store_for_loop(self, left: OpenedStore | None, here: AbstractEventLoop) -> OpenedStore:
         """Return the store for this loop: a new one, unless it is in memory or was passed as an object."""
@@ -232,7 +303,9 @@ class StoreAccess:
         """Tell a node of this process that definitions were stored: it may know more functions now."""
 
     def _by(self, by: str | None) -> str:
-        return f"code:{self.name}" if by is None else by
+        """Return who changes something: the name given, else the person who acts, else the code."""
+        doer = acting()
+        return by if by is not None else f"code:{self.name}" if doer is None else doer.name
 
     def _itself(self) -> AnyStore:
         """Return the store itself, also on another loop: for a caller's own connection on that loop."""
@@ -257,7 +330,7 @@ class StoreAccess:
             # Teach the node first: the first occurrence may begin as soon as its job is stored, and needs its hooks.
             self._learned()
             jobs = await self._with_needed(store, defined.job)
-            stored, *_ = await store.apply([Put(job) for job in jobs], f"code:{self.name}")
+            stored, *_ = await unsigned(store).apply([Put(job) for job in jobs], f"code:{self.name}")
             self._learned()
             return (await store.get([stored.job_id]))[stored.job_id]
         raise NotFound("job", name)
@@ -276,6 +349,15 @@ class StoreAccess:
                     found[name] = defined.job
                     open_.append(defined.job)
         return list(found.values())
+
+    async def _past_job_id(self, name: str) -> str:
+        """Return the id of the job that has or had this name, also if it was deleted with its history."""
+        from everytick.domain.ids import job_id
+
+        try:
+            return (await self._find_past(await self._opened(), name)).job.id
+        except NotFound:
+            return job_id(name)
 
     async def _find_past(self, store: AnyStore, name: str) -> JobRecord:
         """Return the job of this name, in service or removed, or else one that had it before it was renamed."""

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.app.definition import Definition
-    from everytick.domain.changes import Edit
+    from everytick.domain.changes import Change, Edit
     from everytick.domain.keywords import JobPolicies, UpdateKindWord
     from everytick.domain.policies import UpdatePolicy
+    from everytick.domain.rollouts import Rollout
     from everytick.domain.schedule import Schedule
     from everytick.node.definers import DefinedNames
-    from everytick.sources.drafting import Change, Drafted
+    from everytick.sources.drafting import Drafted
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
 
@@ -66,7 +67,7 @@ class StoredJobs(ScheduleRequests):
         *,
         prune: bool = False,
         dry_run: bool = False,
-        policy: UpdateKindWord | str | UpdatePolicy | None = None,
+        policy: UpdateKindWord | str | UpdatePolicy | Rollout | None = None,
         plan: str | None = None,
         confirmed: bool = False,
         by: str | None = None,
@@ -116,7 +117,7 @@ class StoredJobs(ScheduleRequests):
         own = f"code:{self.name}"
         owners = {own} if self.formerly is None else {own, f"code:{self.formerly}"}
         changes = await self._apply(
-            jobs, owners, dry_run=False, by=by or own, left=left, removes=False, confirmed=confirmed
+            jobs, owners, dry_run=False, by=self._by(by), left=left, removes=False, confirmed=confirmed
         )
         left_out = gone = frozenset(change.name for change in changes if change.kind == "removed")
         if left_out:
@@ -259,7 +260,7 @@ class StoredJobs(ScheduleRequests):
         name: str,
         schedule: Schedule | str | None = None,
         *,
-        policy: UpdateKindWord | str | UpdatePolicy | None = None,
+        policy: UpdateKindWord | str | UpdatePolicy | Rollout | None = None,
         expected_version: int | None = None,
         plan: str | None = None,
         detach: bool = False,
@@ -467,7 +468,7 @@ async def _both_sides(store: AnyStore, there: Job, wanted: Job, expected: int) -
     return both_sides(conflict, found[0].job, there, wanted) if found else conflict
 
 
-def update_policy_of(given: str | UpdatePolicy | None) -> UpdatePolicy | None:
+def update_policy_of(given: str | UpdatePolicy | Rollout | None) -> UpdatePolicy | None:
     """Return the update policy that was named, if any was."""
     if given is None:
         return None

@@ -6,67 +6,27 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
+from everytick.answers.values import JobVersion, PartChange, RolloutStatus, VersionDiff
 from everytick.app.lookups import readable, schedule_of
 from everytick.app.stored_jobs import API, StoredJobs, update_policy_of
-from everytick.domain.values import value
 from everytick.errors import NotFound, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
+    from everytick.answers.values import Preview
     from everytick.app.definition import Definition
-    from everytick.app.previews import Preview
-    from everytick.deciding.revise import Revision
     from everytick.domain.job import Job, Task
     from everytick.domain.keywords import JobPolicies, UpdateKindWord
     from everytick.domain.policies import UpdatePolicy
+    from everytick.domain.rollouts import Rollout
     from everytick.domain.schedule import Schedule
-    from everytick.domain.snapshots import Edition
+    from everytick.domain.snapshots import Edition, JobSnapshot
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
 
-
-@value(frozen=True)
-class PartChange:
-    """One part of a definition that differs between two versions: the schedule, a policy, a task."""
-
-    part: str
-    old: str
-    new: str
-
-    def __str__(self) -> str:
-        return f"{self.part}: {self.old} → {self.new}"
-
-
-@value(frozen=True)
-class JobVersion:
-    """One version of a job: who wrote it and when, from when on it is in force, and what it changed.
-
-    `is_coming` says that its moment is still to come, unless a later version takes its place. `follows` is the
-    windowed version whose window ends before this one.
-    """
-
-    version: int
-    job: Job
-    edited_at: datetime | None
-    by: str
-    in_force_after: datetime | None
-    is_in_force: bool
-    is_coming: bool
-    follows: int | None
-    changes: tuple[PartChange, ...]
-
-
-@value(frozen=True)
-class VersionDiff:
-    """Two versions of a job: the parts that differ, and the runs to come if the first gave way to the second now."""
-
-    name: str
-    old: int
-    new: int
-    changes: tuple[PartChange, ...]
-    runs: Revision
+__all__ = ["JobVersion", "JobVersions", "PartChange", "VersionDiff", "part_changes"]
 
 
 class JobVersions(StoredJobs):
@@ -74,22 +34,10 @@ class JobVersions(StoredJobs):
 
     async def versions(self, name: str, n: int = 20) -> list[JobVersion]:
         """Return the newest `n` versions of a job, the newest first, with what each changed."""
-        from everytick.domain.upcoming import edition_in_force, editions_to_come
-
         store = await self._opened()
         record = await self._find(store, name, removed=True, storing=False)
         snapshot, now = (await store.look([record.job.id]))[record.job.id], await store.now()
-        newest = snapshot.editions[-1].job.version
-        known = await store.editions(record.job.id, range(max(newest - n, 0), newest + 1))
-        current = edition_in_force(snapshot.editions, now).job.version
-        later = {edition.job.version for edition in editions_to_come(snapshot.editions, now)}
-        before: Edition | None = None
-        found = []
-        for edition in known:
-            changes = () if before is None else part_changes(before.job, edition.job)
-            found.append(_version(edition, changes, current, later))
-            before = edition
-        return found[::-1][:n]
+        return await versions_of(store, snapshot, now, n)
 
     async def compare(self, name: str, old: int, new: int) -> VersionDiff:
         """Return what differs between two versions of a job, and what that would mean for the runs to come."""
@@ -107,7 +55,7 @@ class JobVersions(StoredJobs):
         name: str,
         version: int,
         *,
-        policy: UpdateKindWord | str | UpdatePolicy | None = None,
+        policy: UpdateKindWord | str | UpdatePolicy | Rollout | None = None,
         expected_version: int | None = None,
         detach: bool = False,
         confirmed: bool = False,
@@ -134,12 +82,51 @@ class JobVersions(StoredJobs):
         edit = partial(self._edit_by, detach=detach, policy=policy_then, confirmed=confirmed)
         return await edit(store, name, rolled_back, expected_version, self._by(by))
 
+    async def rollout(self, name: str) -> RolloutStatus | None:
+        """Return the rollout of a job, or None if no version of it is on trial."""
+        from everytick.domain.rollouts import TrialCounts
+        from everytick.domain.upcoming import edition_in_force, trial_of
+
+        store = await self._opened()
+        record = await self._find(store, name, storing=False)
+        snapshot, now = (await store.look([record.job.id]))[record.job.id], await store.now()
+        trial, counts = trial_of(snapshot.editions), snapshot.trial or TrialCounts()
+        if trial is None or trial.rollout is None or trial.job.updated_at is None:
+            return None
+        in_force = edition_in_force(snapshot.editions, now).job.version
+        told = trial.rollout, trial.job.updated_at, counts.well, counts.failed, counts.created
+        return RolloutStatus(record.job.name, trial.job.version, in_force, *told)
+
+    async def end_rollout(self, name: str, *, keep: bool, confirmed: bool = False, by: str | None = None) -> int:
+        """End the rollout of a job by hand and return the version that is in force then.
+
+        With `keep` the version on trial is in force now; without it, what was in force before. Code or a file that
+        still says the version on trial changes nothing. A protected job keeps it only if that is `confirmed`.
+        """
+        from everytick.domain.changes import Put
+        from everytick.domain.policies import UpdatePolicy as Policy
+        from everytick.domain.rollouts import RolloutVerdict, Way
+        from everytick.domain.upcoming import in_force
+
+        found = await self.rollout(name)
+        if found is None:
+            raise NotFound("rollout of job", name)
+        store, whom = await self._opened(), self._by(by)
+        if keep:
+            edit = partial(self._edit_by, policy=Policy(), confirmed=confirmed)
+            return await edit(store, name, lambda job: job, found.version, whom)
+        record = await self._find(store, name)
+        old = in_force((await store.look([record.job.id]))[record.job.id].editions, await store.now())
+        verdict = RolloutVerdict(Way.BACK, found.version, f"ended by {whom}")
+        [stored] = await store.apply([Put(old, found.version, verdict=verdict)], whom)
+        return stored.version
+
     async def preview(
         self,
         definitions: Iterable[Definition | Job],
         *,
         prune: bool = False,
-        policy: UpdateKindWord | str | UpdatePolicy | None = None,
+        policy: UpdateKindWord | str | UpdatePolicy | Rollout | None = None,
     ) -> Preview:
         """Return what `apply` of these definitions would change, and which runs to come; nothing is stored.
 
@@ -158,7 +145,7 @@ class JobVersions(StoredJobs):
         name: str,
         schedule: Schedule | str | None = None,
         *,
-        policy: UpdateKindWord | str | UpdatePolicy | None = None,
+        policy: UpdateKindWord | str | UpdatePolicy | Rollout | None = None,
         detach: bool = False,
         **policies: Unpack[JobPolicies],
     ) -> Preview:
@@ -176,7 +163,26 @@ class JobVersions(StoredJobs):
         return await preview(store, [drafted], update_policy_of(policy))
 
 
-def _version(edition: Edition, changes: tuple[PartChange, ...], current: int, later: set[int]) -> JobVersion:
+async def versions_of(store: AnyStore, snapshot: JobSnapshot, now: datetime, n: int) -> list[JobVersion]:
+    """Return the newest `n` versions of the job of this snapshot, the newest first."""
+    from everytick.domain.upcoming import edition_in_force, editions_to_come, trial_of
+
+    newest = snapshot.editions[-1].job.version
+    known = await store.editions(snapshot.job_id, range(max(newest - n, 0), newest + 1))
+    current = edition_in_force(snapshot.editions, now).job.version
+    later = {edition.job.version for edition in editions_to_come(snapshot.editions, now)}
+    before: Edition | None = None
+    trial, found = trial_of(snapshot.editions), []
+    for edition in known:
+        changes = () if before is None else part_changes(before.job, edition.job)
+        found.append(_version(edition, changes, current, later, None if trial is None else trial.job.version))
+        before = edition
+    return found[::-1][:n]
+
+
+def _version(
+    edition: Edition, changes: tuple[PartChange, ...], current: int, later: set[int], trial: int | None
+) -> JobVersion:
     number = edition.job.version
     return JobVersion(
         number,
@@ -188,6 +194,8 @@ def _version(edition: Edition, changes: tuple[PartChange, ...], current: int, la
         number in later,
         edition.follows,
         changes,
+        edition.rollout,
+        number == trial,
     )
 
 

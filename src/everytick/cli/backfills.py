@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from everytick.answers.fleet import backfill_data
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import short
 from everytick.cli.options import confirm, in_utc, reading, sure, watchable
 from everytick.cli.output import length, say, show_json, show_pairs, show_table, write
-from everytick.cli.session import ask, look, store_of_app, who
+from everytick.cli.session import ask, look, who
 from everytick.cli.state import Noun, Verb
 from everytick.cli.times import Times
-from everytick.domain.backfills import RATE, BackfillStatus
+from everytick.domain.backfills import RATE
 from everytick.errors import shown
 from everytick.exits import Exit
 
@@ -76,7 +77,7 @@ def plan_verb(
     async def asked(app: Everytick) -> tuple[Backfill, timedelta | None, bool]:
         made = await app.backfill(job, begin, end, dry_run=dry_run, approve=yes, confirmed=yes, by=who(), **given)
         record = await app.job(job)
-        return made, await _usual_length(app, record.job.id), record.pause is not None
+        return made, await app.usual_length(job), record.pause is not None
 
     made, usual, is_paused = ask(asked, telling="looking for instants without an occurrence")
     if not made.instants:
@@ -114,16 +115,6 @@ def _tell(made: Backfill, job: str, rate: int, usual: timedelta | None, times: T
     if usual is not None:
         takes += f"; a run usually takes {length(usual)}, all of them {length(len(made.instants) * usual)} of running"
     say(takes)
-
-
-async def _usual_length(app: Everytick, job_id: str) -> timedelta | None:
-    """Return the median of the latest runs that ended well; None if there are none."""
-    from everytick.simulate.durations import Origin, known_lengths
-
-    store = await store_of_app(app)
-    jobs = [record.job for record in (await store.get([job_id])).values()]
-    found = (await known_lengths(store, jobs, {})).get(job_id)
-    return None if found is None or found.origin is Origin.UNKNOWN else found.length
 
 
 # ----------------------------------------------------------------------------------------------- what becomes of it
@@ -176,9 +167,8 @@ def _steer(id_: str, act: Callable[[Backfill], Any], changed: str, same: str) ->
 
 async def _found(app: Everytick, text: str) -> BackfillRecord:
     """Return the backfill whose id the text is or begins."""
-    store = await store_of_app(app)
     beginning = f"backfill_{text.removeprefix('backfill_')}"
-    found = [each for each in await store.backfills(None, 1_000) if each.id.startswith(beginning)]
+    found = [each for each in await app.backfills(limit=1_000) if each.id.startswith(beginning)]
     if not found:
         raise Refused(f"no backfill has an id that begins with {shown(text)}: everytick backfills", Exit.NOT_FOUND)
     if len(found) > 1:
@@ -198,7 +188,7 @@ def show_verb(id_: str, as_json: bool, utc: bool) -> None:
     """Show a backfill and how far it has come."""
     record = look(lambda app: _found(app, id_))
     if as_json:
-        show_json(_data(record))
+        show_json(backfill_data(record))
         return
     order, left = record.order, record.time_left
     pairs: list[tuple[str, object]] = [
@@ -237,7 +227,7 @@ def backfills_verb(job: str | None, as_json: bool, utc: bool) -> None:
     """List backfills and how far they have come."""
     found: Sequence[BackfillRecord] = look(lambda app: app.backfills(job))
     if as_json:
-        show_json([_data(each) for each in found])
+        show_json([backfill_data(each) for each in found])
         return
     times = Times(utc)
     headings = ["id", "job", "status", times.heading("after"), "through", "done", "failed", "running", "left", "pace"]
@@ -262,36 +252,3 @@ def backfills_verb(job: str | None, as_json: bool, utc: bool) -> None:
 def _pace(record: BackfillRecord) -> str:
     slower = "" if record.pace >= record.order.rate else f" of {record.order.rate}"
     return f"{record.pace}{slower} a minute"
-
-
-def _data(record: BackfillRecord) -> dict[str, object]:
-    """Return the backfill as JSON shows it."""
-    order, left = record.order, record.time_left
-    is_going = record.status in (BackfillStatus.PLANNED, BackfillStatus.RUNNING, BackfillStatus.PAUSED)
-    return {
-        "id": record.id,
-        "job": record.job,
-        "status": str(record.status),
-        "after": order.after,
-        "through": order.through,
-        "again": order.again,
-        "as_of": "now" if order.as_of_now else "then",
-        "newest_first": order.newest_first,
-        "rate": order.rate,
-        "pace": record.pace,
-        "count": order.count,
-        "created": record.created,
-        "done": record.done,
-        "failed": record.failed,
-        "canceled": record.canceled,
-        "running": record.running,
-        "waiting": record.waiting,
-        "left": record.left,
-        "seconds_to_go": left.total_seconds() if left is not None and is_going else None,
-        "reason": order.reason,
-        "planned_at": record.planned_at,
-        "planned_by": order.by,
-        "approved_at": record.approved_at,
-        "approved_by": record.approved_by,
-        "ended_at": record.ended_at,
-    }

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from everytick.cli.clock_changes import change_words, clock_changes
+from everytick.answers.occurrences import explanation_data
+from everytick.answers.schedules import CHANGES_WITHIN, explained
 from everytick.cli.exits import Refused
 from everytick.cli.ids import with_short_ids
 from everytick.cli.next import upcoming
 from everytick.cli.options import reading
 from everytick.cli.output import listed, say, show_json, show_pairs, show_table, show_text
-from everytick.cli.session import WAYS, look, store_of_app
+from everytick.cli.session import WAYS, look
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times, zone_of
 from everytick.errors import NotFound, shown
 from everytick.exits import Exit
+from everytick.schedules.clock_changes import change_words, clock_changes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
 _MOST = 10_000
 _LAST_DECISIONS = 5
-_CHANGES_WITHIN = timedelta(days=400)
 
 
 @click.command(
@@ -60,7 +61,7 @@ def explain_verb(expr_or_job: str, at: str | None, tz: str | None, count: int, a
 
     explanation = look(asked)
     if as_json:
-        show_json(_explanation_data(explanation))
+        show_json(explanation_data(explanation))
         return
     what = f"{explanation.verdict}: {explanation.job} at {times.shown(explanation.at)}"
     show_text(f"{what}: {_said(explanation, times)}")
@@ -99,7 +100,7 @@ def _explain_job(job: str, tz: str | None, count: int, as_json: bool, utc: bool)
 
     explanations = look(asked)
     if as_json:
-        show_json([_explanation_data(decision) for decision in explanations])
+        show_json([explanation_data(decision) for decision in explanations])
         return
     rows = [(decision.at, decision.verdict, _said(decision, times)) for decision in explanations]
     show_table([times.heading("at"), "what", "why"], rows, times)
@@ -113,24 +114,8 @@ async def _undecided(app: Everytick, job: str) -> Sequence[datetime]:
         record = await app.job(job)
     except NotFound:
         return []
-    now = await (await store_of_app(app)).now()
+    now = await app.now()
     return await app.instants(job, record.watermark, now, limit=1) if record.watermark < now else []
-
-
-def _explanation_data(found: Explanation) -> dict[str, Any]:
-    return {
-        "job": found.job,
-        "at": found.at,
-        "verdict": found.verdict,
-        "text": found.text,
-        "occurrence": None if found.occurrence is None else found.occurrence.id,
-        "behind": found.behind,
-        "moved_to": found.moved_to,
-        "previous": found.previous,
-        "next": found.next,
-        "broken_promises": [breach.kind for breach in found.breaches],
-        "forecasts": [str(forecast) for forecast in found.forecasts],
-    }
 
 
 def _explain_schedule_or_job(text: str, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
@@ -142,7 +127,7 @@ def _explain_schedule_or_job(text: str, tz: str | None, count: int, as_json: boo
         schedule = schedule_of(text)
     except InvalidSchedule as error:
         settings = state().settings
-        if all(settings[key].value is None for key in ("app", "store", "jobs")):
+        if all(settings[key].value is None for key in ("app", "store", "url", "jobs")):
             hint = "" if " " in text else f" (to ask about a job, name its store: {WAYS})"
             raise Refused(f"{error}{hint}") from error
         try:
@@ -157,27 +142,13 @@ def _explain_schedule_or_job(text: str, tz: str | None, count: int, as_json: boo
 def _explain_schedule(read: Schedule, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
     """Show a schedule in words, with the instants around now and its clock changes. No store is opened."""
     from everytick.app.lookups import in_zone
-    from everytick.domain.schedule import waits_for_end
 
     schedule = in_zone(read, zone_of(tz) or "UTC")
     now = datetime.now(UTC)
-    own, note = _bound(schedule)
-    following = list(own.instants(now, now + timedelta(days=366 * 400), count)) if not waits_for_end(own) else []
-    former = _former(own, now, 2) if following or not waits_for_end(own) else []
-    changes = list(clock_changes(schedule, now, now + _CHANGES_WITHIN))
+    found = explained(schedule, now, count)
+    note, former, following = found.pop("note"), found["previous"], found["next"]
     if as_json:
-        kinds = [
-            {"what": change.what, "wall": change.wall, "at": change.instant, "rule": change.rule} for change in changes
-        ]
-        show_json(
-            {
-                "schedule": str(schedule),
-                "words": schedule.describe(),
-                "previous": former,
-                "next": following,
-                "clock_changes": kinds,
-            }
-        )
+        show_json(found)
         return
     zone = getattr(getattr(schedule, "tz", None), "name", None)
     times = Times(utc, zone if zone is not None else "UTC")
@@ -188,31 +159,7 @@ def _explain_schedule(read: Schedule, tz: str | None, count: int, as_json: bool,
         *listed("previous", former),
     ]
     rows += listed("next", following) or [("next", note or ("never again" if former else "never"))]
-    rows += listed("clock", [change_words(change) for change in changes])
+    rows += listed("clock", [change_words(change) for change in clock_changes(schedule, now, now + CHANGES_WITHIN)])
     show_pairs(rows, times)
     if note and following:
         say(note)
-
-
-def _bound(schedule: Schedule) -> tuple[Schedule, str]:
-    """The schedule as a job would have it, and a word about that where the job matters."""
-    from everytick.domain.ids import job_id
-    from everytick.domain.schedule import bound, waits_for_end
-    from everytick.errors import UnboundSchedule
-
-    if waits_for_end(schedule):
-        return schedule, "it depends on when the last occurrence ends"
-    try:
-        schedule.next_after(datetime(2026, 1, 1, tzinfo=UTC))
-    except UnboundSchedule:
-        return bound(schedule, job_id("example"), None), "these are the instants of a job called 'example'"
-    return schedule, ""
-
-
-def _former(schedule: Schedule, now: datetime, count: int) -> list[datetime]:
-    found: list[datetime] = []
-    at = schedule.last_at(now)
-    while at is not None and len(found) < count:
-        found.insert(0, at)
-        at = schedule.last_at(at - timedelta(microseconds=1))
-    return found

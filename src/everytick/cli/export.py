@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from everytick.answers.occurrences import occurrence_data
+from everytick.answers.wire import plain
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
-from everytick.cli.history import occurrence_data
-from everytick.cli.output import is_terminal, plain, safe, say
-from everytick.cli.session import look, store_of_app
+from everytick.cli.output import is_terminal, safe, say
+from everytick.cli.session import look
 from everytick.cli.state import Noun
 from everytick.cli.times import Times, before
 from everytick.errors import shown
@@ -147,7 +148,7 @@ def history_verb(
     end = None if through is None else times.read(through)
 
     async def written(app: Everytick) -> int:
-        start = begin if since is None else before(await (await store_of_app(app)).now(), since)
+        start = begin if since is None else before(await app.now(), since)
         page = await app.history(job, status=status or None, after=start, through=end, limit=_PAGE)
         return await _write_all(app, page, _writer(form, sys.stdout))
 
@@ -158,17 +159,14 @@ async def _write_all(app: Everytick, page: Any, write: Callable[[dict[str, Any]]
     """Write the occurrences one after another. Only the names of jobs are kept in memory."""
     from everytick.cli.progress import ProgressDisplay
 
-    store, names = await store_of_app(app), dict[str, str]()
+    names: dict[str, str] = {}
     progress = ProgressDisplay("exporting")
     occurrence: Occurrence
     # Lines on a terminal show the progress themselves.
     with nullcontext() if is_terminal() else progress:
         async for occurrence in page:
             if occurrence.job_id not in names:
-                records = await store.get([occurrence.job_id])
-                names[occurrence.job_id] = (
-                    records[occurrence.job_id].job.name if occurrence.job_id in records else occurrence.job_id
-                )
+                names |= await app.job_names([occurrence.job_id])
             write(occurrence_data(occurrence, names))
             progress.step()
     return progress.done

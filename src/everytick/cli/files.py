@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
+from everytick.answers.runs_to_come import SIGNS, change_data
 from everytick.cli.exits import Refused
 from everytick.cli.options import agreed, confirm, reading, sure
 from everytick.cli.output import safe, say, show_json, show_table, write
 from everytick.cli.progress import ProgressDisplay
-from everytick.cli.session import ask, look, store_beside, store_of_app, who
+from everytick.cli.session import ask, is_remote, look, store_beside, store_of_app, who
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
 from everytick.cli.versions import (
@@ -20,7 +22,6 @@ from everytick.cli.versions import (
     is_version,
     parts_of,
     plan_option,
-    runs_data,
     show_two,
     update_policy_option,
     version_number,
@@ -33,20 +34,18 @@ from everytick.exits import Exit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from everytick.answers.values import Preview
     from everytick.app import Everytick
-    from everytick.app.previews import Revision
+    from everytick.client import Client
+    from everytick.domain.changes import Change
     from everytick.domain.job import Job
-    from everytick.domain.policies import UpdatePolicy
-    from everytick.sources.drafting import Change
     from everytick.sources.job_files import FileJob, JobFile
-    from everytick.sources.syncing import FilesDraft, Synced
     from everytick.sources.yaml_reader import Mistake
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _OWNER = "file"
 _JOB_AND_TWO = 3
-_SIGNS = {"added": "new", "changed": "changed", "removed": "gone", "unchanged": "unchanged"}
 
 
 def _paths(function: F) -> F:
@@ -129,18 +128,19 @@ def diff_verb(paths: Sequence[Path], owner: str, with_runs: bool, policy: str | 
     if len(paths) == _JOB_AND_TWO and all(is_version(str(path)) for path in paths[1:]) and not paths[1].exists():
         show_two(str(paths[0]), version_number(str(paths[1])), version_number(str(paths[2])), as_json, utc)
         return Exit.DONE
-    jobs, when = _jobs(paths, owner), _policy(policy)
+    read = _read_good(paths, owner)
+    _refuse_policy(policy)
     told = look(
-        lambda app: _told_before(app, jobs, owner, prune=True, policy=when),
+        lambda app: _previewed(app, read, owner, prune=True, policy=policy),
         telling="comparing",
         folder=_folder_of(paths),
     )
     _show(told, as_json, with_runs, Times(utc))
-    if told.plan and not told.mistakes and any(change.kind != "unchanged" for change in told.changes):
+    if told.hash and not told.refusals and any(change.kind != "unchanged" for change in told.changes):
         prune = " --prune" if any(change.kind == "removed" for change in told.changes) else ""
         under = "" if policy is None else f" --policy '{policy}'"
-        say(f"to store exactly this: everytick apply {' '.join(map(str, paths))}{prune}{under} --plan {told.plan}")
-    return _refused(told.mistakes)
+        say(f"to store exactly this: everytick apply {' '.join(map(str, paths))}{prune}{under} --plan {told.hash}")
+    return _refused(told.refusals)
 
 
 @click.command(
@@ -171,32 +171,35 @@ def apply_verb(
     utc: bool,
 ) -> int:
     """Store what files say."""
-    jobs, folder, when = _jobs(paths, owner), _folder_of(paths), _policy(policy)
+    read, folder = _read_good(paths, owner), _folder_of(paths)
+    _refuse_policy(policy)
     if not dry_run:
         _make_store_beside(folder)
     compare = look if dry_run else ask
-    options: dict[str, Any] = {"prune": prune, "policy": when}
-    told = compare(lambda app: _told_before(app, jobs, owner, **options), telling="comparing", folder=folder)
-    if not dry_run and not told.mistakes:
+    told = compare(
+        lambda app: _previewed(app, read, owner, prune=prune, policy=policy), telling="comparing", folder=folder
+    )
+    if not dry_run and not told.refusals:
         _ask_before_removing(told, yes)
+        options: dict[str, Any] = {"owner": owner, "prune": prune, "policy": policy, "plan": plan}
 
-        def work(confirmed: bool) -> Synced:
-            told_to = {**options, "plan": plan, "confirmed": confirmed}
-            return ask(lambda app: _apply(app, jobs, owner, **told_to), telling="storing", folder=folder)
+        def work(confirmed: bool) -> list[Change]:
+            return ask(
+                lambda app: _applied(app, read, confirmed=confirmed, **options), telling="storing", folder=folder
+            )
 
         try:
-            synced = agreed(work, yes)
+            told = replace(told, changes=tuple(agreed(work, yes)))
         except PlanMoved:
             _show(told, as_json, with_runs, Times(utc))
             raise
-        told = Told(synced.changes, synced.mistakes, told.runs, told.plan)
-    if not told.mistakes or dry_run:
+    if not told.refusals or dry_run:
         _show(told, as_json, with_runs, Times(utc))
         changed = {change.name for change in told.changes if change.kind in ("added", "changed")}
-        _say_over(found.job for name, found in jobs.items() if name in changed)
-    if dry_run or told.mistakes:
+        _say_over(found.job for name, found in read.jobs.items() if name in changed)
+    if dry_run or told.refusals:
         say("nothing was changed: " + ("this was a dry run" if dry_run else "all is stored, or nothing"))
-    return _refused(told.mistakes)
+    return _refused(told.refusals)
 
 
 def _folder_of(paths: Sequence[Path]) -> str | None:
@@ -208,7 +211,7 @@ def _folder_of(paths: Sequence[Path]) -> str | None:
 def _make_store_beside(folder: str | None) -> None:
     """Make the store of a folder that has none, as `run --jobs` does. A named store must exist."""
     settings = state().settings
-    if folder is None or settings["app"].value is not None or settings["store"].value is not None:
+    if is_remote() or folder is None or settings["app"].value is not None or settings["store"].value is not None:
         return
     beside = settings["jobs"].value or folder
     if not store_beside(beside).exists():
@@ -216,16 +219,7 @@ def _make_store_beside(folder: str | None) -> None:
         say(f"made the store {store_beside(beside)}: everytick run --jobs {beside} runs what it holds")
 
 
-class Told(NamedTuple):
-    """The changes, the refusals, and the upcoming runs of each job before and after."""
-
-    changes: Sequence[Change]
-    mistakes: Sequence[Mistake]
-    runs: Mapping[str, Revision]
-    plan: str = ""
-
-
-def _ask_before_removing(told: Told, yes: bool) -> None:
+def _ask_before_removing(told: Preview, yes: bool) -> None:
     gone = [change.name for change in told.changes if change.kind == "removed"]
     if gone:
         confirm(f"Remove {_count(len(gone), 'job')}: {shown(', '.join(gone), 300)}?", yes)
@@ -244,45 +238,37 @@ def schema_verb() -> None:
     show_json(json_schema())
 
 
-async def _told_before(
-    app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune: bool, policy: UpdatePolicy | None
-) -> Told:
-    from everytick.app.previews import preview
-    from everytick.sources.syncing import draft_of
+async def _previewed(app: Everytick, read: ReadFiles, owner: str, *, prune: bool, policy: str | None) -> Preview:
+    options: dict[str, Any] = {"owner": owner, "prune": prune, "policy": policy}
+    if not is_remote():
+        return await app.preview_files(read.jobs, **options)
+    from everytick.cli.remote import refusals_of_files, sent_files
 
-    store = await store_of_app(app)
-    draft = await draft_of(store, jobs, owner=owner, prune=prune)
-    seen = await preview(store, draft.jobs, policy)
-    return Told(draft.changes, draft.mistakes, seen.runs, seen.hash)
+    with refusals_of_files():
+        return await cast("Client", app).preview_files(**sent_files(read.files), **options)
 
 
-async def _apply(
-    app: Everytick,
-    jobs: dict[str, FileJob],
-    owner: str,
-    *,
-    prune: bool,
-    policy: UpdatePolicy | None,
-    plan: str | None,
-    confirmed: bool,
-) -> Synced:
-    from everytick.app.previews import refuse_moved
-    from everytick.sources.syncing import apply_jobs
+async def _applied(app: Everytick, read: ReadFiles, **options: Any) -> list[Change]:
+    if not is_remote():
+        return await app.apply_files(read.jobs, by=who(), **options)
+    from everytick.cli.remote import refusals_of_files, sent_files
 
-    store, by = await store_of_app(app), who()
-
-    async def agree(draft: FilesDraft) -> None:
-        if plan is not None:
-            await refuse_moved(store, plan, draft.jobs, policy)
-        await app._agree_to_drafts(store, draft.jobs, draft.edits(), confirmed=confirmed, by=by)
-
-    return await apply_jobs(store, jobs, owner=owner, prune=prune, by=by, policy=policy, agree=agree)
+    with refusals_of_files():
+        return await cast("Client", app).apply_files(**sent_files(read.files), **options)
 
 
-def _policy(text: str | None) -> UpdatePolicy | None:
+def _refuse_policy(text: str | None) -> None:
+    """Raise if this is no update policy."""
     from everytick.app.stored_jobs import update_policy_of
 
-    return update_policy_of(text)
+    update_policy_of(text)
+
+
+class ReadFiles(NamedTuple):
+    """Files without mistakes, and their jobs by name."""
+
+    files: Sequence[JobFile]
+    jobs: Mapping[str, FileJob]
 
 
 def read_files(paths: Sequence[Path], owner: str) -> list[JobFile]:
@@ -304,8 +290,8 @@ def read_files(paths: Sequence[Path], owner: str) -> list[JobFile]:
     return files
 
 
-def _jobs(paths: Sequence[Path], owner: str) -> dict[str, FileJob]:
-    """Return the jobs of the files. Raise if one has a mistake."""
+def _read_good(paths: Sequence[Path], owner: str) -> ReadFiles:
+    """Return the files with their jobs. Raise if one has a mistake."""
     files = read_files(paths, owner)
     if mistakes := [mistake for file in files for mistake in file.mistakes]:
         for mistake in mistakes:
@@ -313,7 +299,7 @@ def _jobs(paths: Sequence[Path], owner: str) -> dict[str, FileJob]:
         raise Refused(f"{_count(len(mistakes), 'mistake')}: nothing was stored", Exit.INVALID_FILE)
     for warning in (warning for file in files for warning in file.warnings):
         say(str(warning), mark="yellow")
-    return {job.job.name: job for file in files for job in file.jobs}
+    return ReadFiles(files, {job.job.name: job for file in files for job in file.jobs})
 
 
 def told(files: Iterable[JobFile], form: str) -> int:
@@ -335,14 +321,14 @@ def _github(mistake: Mistake) -> str:
     return f"::{kind} file={file},line={mistake.line},col={mistake.column}::{said}"
 
 
-def _show(told: Told, as_json: bool, with_runs: bool, times: Times) -> None:
+def _show(told: Preview, as_json: bool, with_runs: bool, times: Times) -> None:
     """Write the changes. Unchanged jobs are only counted."""
     changes = [change for change in told.changes if change.kind != "unchanged"]
     if as_json:
-        show_json([_data(change, told.runs.get(change.name), told.plan) for change in changes])
+        show_json([change_data(change, told.runs.get(change.name), told.hash) for change in changes])
     else:
         rows = [
-            (_SIGNS[change.kind], change.name, ", ".join(change.parts), words(told.runs.get(change.name), times))
+            (SIGNS[change.kind], change.name, ", ".join(change.parts), words(told.runs.get(change.name), times))
             for change in changes
         ]
         show_table(("change", "job", "what", "runs to come"), rows, times)
@@ -351,18 +337,7 @@ def _show(told: Told, as_json: bool, with_runs: bool, times: Times) -> None:
     say(f"{_count(len(changes), 'change')}, {len(told.changes) - len(changes)} unchanged")
 
 
-def _data(change: Change, runs: Revision | None, plan: str) -> dict[str, Any]:
-    return {
-        "job": change.name,
-        "change": _SIGNS[change.kind],
-        "parts": change.parts,
-        "version": change.version,
-        "plan": plan,
-        **runs_data(runs),
-    }
-
-
-def _each_run(told: Told) -> Iterator[tuple[str, str, datetime]]:
+def _each_run(told: Preview) -> Iterator[tuple[str, str, datetime]]:
     for name, runs in told.runs.items():
         changed_runs = [
             (what, at) for what, some in zip(RUNS, parts_of(runs), strict=True) for at in some if what != "kept"
@@ -371,11 +346,11 @@ def _each_run(told: Told) -> Iterator[tuple[str, str, datetime]]:
             yield what, name, at
 
 
-def _refused(mistakes: Sequence[Mistake]) -> int:
+def _refused(refusals: Sequence[str]) -> int:
     """Say which jobs cannot be stored, and return the exit code that tells so."""
-    for mistake in mistakes:
-        say(str(mistake), mark="red")
-    return Exit.CONFLICT if mistakes else Exit.DONE
+    for refusal in refusals:
+        say(refusal, mark="red")
+    return Exit.CONFLICT if refusals else Exit.DONE
 
 
 def _count(number: int, what: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from everytick.answers.fleet import proposal_data
 from everytick.cli.options import agreed, reading, sure
 from everytick.cli.output import say, show_json, show_table
-from everytick.cli.session import ask, look, store_of_app, who
+from everytick.cli.session import ask, look, who
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.app import Everytick
+    from everytick.domain.changes import Change
     from everytick.domain.proposals import Proposal
-    from everytick.sources.drafting import Change
 
 
 @click.command(
@@ -31,11 +32,11 @@ def proposals_verb(as_json: bool, utc: bool) -> None:
     """List the changes that wait for a second person."""
 
     async def asked(app: Everytick) -> tuple[list[Proposal], datetime]:
-        return await app.proposals(), await (await store_of_app(app)).now()
+        return await app.proposals(), await app.now()
 
     found, now = look(asked)
     if as_json:
-        show_json([_data(proposal, now) for proposal in found])
+        show_json([proposal_data(proposal, now) for proposal in found])
         return
     times = Times(utc)
     headings = ("proposal", "what", "jobs", "by", times.heading("until"))
@@ -49,18 +50,6 @@ def proposals_verb(as_json: bool, utc: bool) -> None:
 
 def _expired(proposal: Proposal, now: datetime) -> str:
     return " (expired)" if proposal.expires_at <= now else ""
-
-
-def _data(proposal: Proposal, now: datetime) -> dict[str, Any]:
-    return {
-        "id": proposal.id,
-        "what": proposal.what,
-        "jobs": proposal.jobs,
-        "by": proposal.by,
-        "at": proposal.at,
-        "expires_at": proposal.expires_at,
-        "expired": proposal.expires_at <= now,
-    }
 
 
 @click.command(

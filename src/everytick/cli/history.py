@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from everytick.answers.occurrences import occurrence_data
 from everytick.cli.completing import job_argument
 from everytick.cli.ids import short, with_short_ids
 from everytick.cli.options import reading, watchable
 from everytick.cli.output import say, show_json, show_table
-from everytick.cli.session import look, store_of_app
+from everytick.cli.session import look
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, before
 from everytick.domain.decisions import Why
@@ -61,12 +62,10 @@ def history_verb(
     if since is not None and after is not None:
         raise click.UsageError("--since and --after both say where to begin: give one")
 
-    from everytick.app.outlook import unkept_by
-
     async def asked(app: Everytick) -> tuple[list[Occurrence], dict[str, str], Unkept]:
         start = None if after is None else times.read(after)
         if since is not None:
-            start = before(await (await store_of_app(app)).now(), since)
+            start = before(await app.now(), since)
         end = None if through is None else times.read(through)
         statuses = [*status, *(FAILED if failed else ())]
         page = await app.history(
@@ -77,7 +76,7 @@ def history_verb(
             occurrences.append(occurrence)
             if len(occurrences) == count:
                 break
-        return occurrences, await names_of(app, occurrences), await unkept_by(await store_of_app(app), occurrences)
+        return occurrences, await names_of(app, occurrences), await app.unkept(occurrences)
 
     occurrences, names, unkept = look(asked)
     if as_json:
@@ -108,9 +107,7 @@ def history_verb(
 
 async def names_of(app: Everytick, found: Iterable[Occurrence]) -> dict[str, str]:
     """The names of the jobs, also of those that were removed since."""
-    wanted = {occurrence.job_id for occurrence in found}
-    records = await (await store_of_app(app)).get(wanted)
-    return {id_: records[id_].job.name if id_ in records else id_ for id_ in wanted}
+    return await app.job_names(occurrence.job_id for occurrence in found)
 
 
 def took(found: Occurrence | Attempt) -> object:
@@ -125,26 +122,6 @@ def why(found: Occurrence, unkept: Sequence[PromiseKind] = ()) -> str | None:
     reason = None if found.error and found.reason == Why.ON_TIME else found.reason
     broken = [f"{kind} broken" for kind in unkept]
     return with_short_ids("; ".join(filter(None, (late, found.error, reason, *broken)))) or None
-
-
-def occurrence_data(found: Occurrence, names: dict[str, str]) -> dict[str, Any]:
-    """Return an occurrence as data."""
-    return {
-        "id": found.id,
-        "job": names[found.job_id],
-        "scheduled_for": found.scheduled_for,
-        "status": found.status,
-        "cause": found.cause,
-        "late": found.late,
-        "started_at": found.started_at,
-        "ended_at": found.ended_at,
-        "node": found.node,
-        "owner": found.owner,
-        "error": found.error,
-        "reason": found.reason,
-        "replay_of": found.replay_of,
-        "version": found.version,
-    }
 
 
 def last_of_each(tries: Iterable[tuple[str, Attempt]]) -> list[tuple[str, Attempt]]:

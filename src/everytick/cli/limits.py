@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from everytick.answers.fleet import limits_data
 from everytick.cli.options import in_utc, reading, watchable
 from everytick.cli.output import say, show_json, show_table
 from everytick.cli.session import ask, look, who
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from everytick.app import Everytick
-    from everytick.domain.limits import Limits, ReachRecord
+    from everytick.domain.limits import BrakeRecord, Limits, ReachRecord
 
 _CHANGES = 10
 _REASON = click.option("--reason", default="", metavar="TEXT", help="Why; it is stored.")
@@ -49,7 +50,7 @@ def limits_verb(as_json: bool, utc: bool) -> None:
     """Show the limits and brakes of the store."""
     found = look(lambda app: app.limits())
     if as_json:
-        show_json(_data(found))
+        show_json(limits_data(found))
         return
     times = Times(utc)
     headings = ["reach", "limit", "running", "waiting", "now", "reason"]
@@ -89,49 +90,17 @@ def _state(record: ReachRecord, found: Limits, times: Times) -> list[str]:
         words.append(f"released at {release.rate}, {release.left} left")
     elif release is not None:
         words.append("released")
-    words += [f"brake from {times.shown(each.since)}" for each in reach.brakes if each.since > found.now]
+    later = (each for known in reach.brakes if (each := known.at(found.now)) is not None and each.since > found.now)
+    words += [f"brake from {times.shown(each.since)}{_ends(each, times)}" for each in later]
     if brake is None and record.closed:
         opens = "" if record.opens_at is None else f", next at {times.shown(record.opens_at)}"
         words.append(f"full{opens}")
     return words or ["open"]
 
 
-def _data(found: Limits) -> dict[str, Any]:
-    return {
-        "reaches": [
-            {
-                "reach": each.reach.name,
-                "most": None if each.reach.limit is None else each.reach.limit.most,
-                "rate": None
-                if each.reach.limit is None or each.reach.limit.rate is None
-                else str(each.reach.limit.rate),
-                "reason": None if each.reach.limit is None else each.reach.limit.reason,
-                "set_by": None if each.reach.limit is None else each.reach.limit.by,
-                "set_at": None if each.reach.limit is None else each.reach.limit.at,
-                "running": each.running,
-                "waiting": each.waiting,
-                "closed": each.closed,
-                "opens_at": each.opens_at,
-                "brakes": [
-                    {"since": brake.since, "until": brake.until, "reason": brake.reason, "by": brake.by}
-                    for brake in each.reach.brakes
-                ],
-                "release": None
-                if each.reach.release is None
-                else {
-                    "since": each.reach.release.since,
-                    "rate": None if each.reach.release.rate is None else str(each.reach.release.rate),
-                    "left": each.reach.release.left,
-                    "by": each.reach.release.by,
-                },
-            }
-            for each in found.reaches
-        ],
-        "changes": [
-            {"at": each.at, "reach": each.reach, "what": each.what, "reason": each.reason, "by": each.by}
-            for each in found.changes
-        ],
-    }
+def _ends(brake: BrakeRecord, times: Times) -> str:
+    """Say when a brake to come ends, where it comes again."""
+    return "" if brake.begins is None or brake.until is None else f" until {times.shown(brake.until)}, and so on"
 
 
 def tell_brakes(found: Limits, times: Times) -> None:
@@ -195,12 +164,16 @@ def remove_verb(reach: str, reason: str) -> None:
     cls=Verb,
     help="Let nothing start, or nothing of REACH, until it is released.\n\n"
     "REACH is all, queue:NAME, tag:NAME or job:NAME; without it, all. What runs goes on. Instants are still decided "
-    "and wait as their job says. With --from and --until it is a freeze window.\n\n"
+    "and wait as their job says. With --from and --until it is a freeze window, with --begins and --ends one that "
+    "comes again: --begins '0 16 * * fri' --ends '0 6 * * mon'.\n\n"
     "Example: everytick brake --tag crm --reason 'the CRM is down'",
 )
 @_reaching
 @click.option("--from", "since", metavar="T", help="When it begins; default: now.")
 @click.option("--until", metavar="T", help="When it ends by itself.")
+@click.option("--begins", metavar="SCHEDULE", help="When each window of a brake begins that comes again.")
+@click.option("--ends", metavar="SCHEDULE", help="When each of them ends.")
+@click.option("--tz", metavar="ZONE", default="UTC", help="The zone of these two schedules; default: UTC.")
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is stored and shown.")
 @in_utc
 def brake_verb(
@@ -210,13 +183,17 @@ def brake_verb(
     job: str | None,
     since: str | None,
     until: str | None,
+    begins: str | None,
+    ends: str | None,
+    tz: str,
     reason: str,
     utc: bool,
 ) -> None:
     """Let nothing start."""
     times, name = Times(utc), _named(reach, tag, queue, job)
     begin, end = (None if at is None else times.read(at) for at in (since, until))
-    ask(lambda app: app.brake(name, since=begin, until=end, reason=reason, by=who()))
+    options: dict[str, Any] = {"begins": begins, "ends": ends, "timezone": tz, "reason": reason}
+    ask(lambda app: app.brake(name, since=begin, until=end, **options, by=who()))
 
 
 @click.command(

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from everytick.cli.jobs import job_data, last_result, with_status, word
+from everytick.answers.jobs import job_data, last_result, word
+from everytick.cli.jobs import with_status
 from everytick.cli.limits import tell_brakes
-from everytick.cli.node_reports import Broken, tell_broken, told_by_nodes
+from everytick.cli.node_reports import tell_broken
 from everytick.cli.options import reading, watchable
 from everytick.cli.output import is_terminal, say, show_json, show_table
 from everytick.cli.promises import breach_words
@@ -18,8 +19,8 @@ from everytick.cli.times import Times
 from everytick.errors import shown
 
 if TYPE_CHECKING:
+    from everytick.answers.values import JobStatus, NodeReports
     from everytick.app import Everytick
-    from everytick.app.questions import JobStatus
     from everytick.domain.limits import Limits
     from everytick.stores.base import JobRecord
 
@@ -38,9 +39,9 @@ def list_verb(
     """List the jobs in the store."""
     from everytick.domain.notices import OWNER
 
-    async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int, Broken, Limits]:
+    async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int, NodeReports, Limits]:
         records = await app.jobs()
-        told = await told_by_nodes(app, records)
+        told = await app.reports(records)
         stored = {record.job.name for record in records}
         missing = sum(definition.name not in stored for definition in app.definitions)
         # A notice that cannot be sent is shown among what failed, asked for or not.

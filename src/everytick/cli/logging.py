@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.cli.output import has_colour, safe
+from everytick.domain.redaction import redacted, redacted_data
 from everytick.runners.capture import RecordOrigin
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line with control characters escaped."""
         at = datetime.fromtimestamp(record.created).astimezone()
-        text = safe(record.getMessage())
+        text = safe(redacted(record.getMessage()))
         if speaker := getattr(record, "everytick", None):
             text = f"{safe(speaker)} | {text}"
         if traceback := _traceback(self, record):
-            text += "\n" + safe(traceback)
+            text += "\n" + safe(redacted(traceback))
         level = f"{record.levelname.lower():7}"
         if self._colour and record.levelno in _COLOURS:
             level = click.style(level, fg=_COLOURS[record.levelno])
@@ -64,7 +65,7 @@ class JsonLines(logging.Formatter):
         found |= {key: value for key, value in given if key not in _STANDARD and key not in found and value is not None}
         if traceback := _traceback(self, record):
             found["traceback"] = traceback
-        return json.dumps(found, ensure_ascii=True, default=str)
+        return json.dumps(redacted_data(found), ensure_ascii=True, default=str)
 
 
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str | None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
         "run": ("cli.run", "Plan and run the jobs of an application or a folder until told to stop."),
+        "serve": ("cli.serve", "Serve the HTTP API and the dashboard, and run no job."),
+        "watch": ("cli.watch", "Raise an alarm when a fleet falls silent."),
     },
     "Look": {
         "list": ("cli.list", "List the jobs in the store."),
@@ -33,7 +35,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "next": ("cli.next", "Show the next run of each job, or the next runs of one JOB."),
         "simulate": ("cli.simulate", "Run the coming days on virtual time: collisions, lateness, load."),
         "backfills": ("cli.backfills", "List backfills and how far they have come."),
+        "coverage": ("cli.coverage", "Show which instants of a JOB are done, missing, under way or done twice."),
         "explain": ("cli.explain", "Say what a schedule means, or why a job ran or did not."),
+        "audit": ("cli.people", "Show what people did: who, what, to which, why, when and from where."),
         "logs": ("cli.logs", "Show the output of an occurrence, or of a job's latest."),
     },
     "Operate": {
@@ -53,6 +57,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "undo": ("cli.operations", "Take back what was said of one time to come: skip, move, amend, add, reschedule."),
         "update": ("cli.versions", "Change the schedule or single policies of a job."),
         "versions": ("cli.versions", "List the versions of a job: who wrote each, when, and what it changed."),
+        "rollout": ("cli.versions", "Show the version of a job that is on trial, or end its rollout."),
         "rollback": ("cli.versions", "Make an old version of a job the newest one again."),
         "limit": ("cli.limits", "Set or remove a limit, for all nodes of the store."),
         "brake": ("cli.limits", "Let nothing start, or nothing of REACH, until it is released."),
@@ -76,6 +81,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Care": {
         "db": ("cli.db", "Care for a store: migrate, status, backup, prune."),
         "doctor": ("cli.doctor", "Look for what could go wrong: store, clock, zone data, SQLite, rights, nodes."),
+        "user": ("cli.people", "Say who may sign in: add, list, role, password, remove."),
+        "token": ("cli.people", "Give programs access: add, list, revoke."),
         "config": ("cli.config", "Show the configuration."),
     },
     "Set up": {

@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from everytick.cli.clock_changes import change_words, clock_changes
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import with_short_ids
 from everytick.cli.limits import tell_brakes
 from everytick.cli.options import reading
 from everytick.cli.output import is_terminal, say, show_json, show_table
-from everytick.cli.session import NoTables, application, look, store_of_app
+from everytick.cli.session import NoTables, application, is_remote, look
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, zone_of
+from everytick.domain.limits import reaches_of_job
 from everytick.errors import NotFound, StoreUnavailable, shown
 from everytick.exits import Exit
+from everytick.schedules.clock_changes import change_words, clock_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from everytick.answers.values import UpcomingRun
     from everytick.app import Everytick
-    from everytick.app.questions import UpcomingRun
     from everytick.domain.job import Job
     from everytick.domain.limits import Limits
 
@@ -68,7 +69,18 @@ def next_verb(job: str | None, count: int | None, until: str | None, tz: str | N
         show_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     notes = [
-        "; ".join(filter(None, (row[2], _mark_words(run, times), _asked_words(run), _dependence_words(run, run_job))))
+        "; ".join(
+            filter(
+                None,
+                (
+                    row[2],
+                    _mark_words(run, times),
+                    _asked_words(run),
+                    _dependence_words(run, run_job),
+                    _frozen_words(run, run_job, agenda, times),
+                ),
+            )
+        )
         for row, (run, run_job) in zip(rows, found, strict=True)
     ]
     table = [(row[0], row[1], note) for row, note in zip(rows, notes, strict=True)]
@@ -84,6 +96,18 @@ def _dependence_words(run: UpcomingRun, job: Job) -> str:
     return f"depends on {' and '.join(found)}" if found else ""
 
 
+def _frozen_words(run: UpcomingRun, job: Job, agenda: Agenda, times: Times) -> str:
+    """Say that a brake or freeze window is known that will hold when the run is due."""
+    if agenda.limits is None or not agenda.limits.reaches:
+        return ""
+    names = reaches_of_job(job.settings.tags, job.name, job.settings.queue)
+    brake = agenda.limits.frozen_at(names, run.at)
+    if brake is None:
+        return ""
+    until = "it is released" if brake.until is None else times.shown(brake.until)
+    return f"braked until {until}" + (f" ({brake.reason})" if brake.reason else "")
+
+
 class Agenda(NamedTuple):
     """Runs with their jobs, the time it is, and the store's limits and brakes."""
 
@@ -96,15 +120,16 @@ def _agenda(job: str | None, count: int, *, skipped: bool) -> Agenda:
     """The next runs of each job: from the store, or from definitions if there is none."""
 
     async def asked(app: Everytick) -> Agenda:
-        store = await store_of_app(app)
         records = await app.jobs() if job is None else [await app.job(job)]
         runs = [
             (run, record.job)
             for record in records
             for run in await upcoming(app, record.job.name, count, skipped=skipped)
         ]
-        return Agenda(runs, await store.now(), await app.limits())
+        return Agenda(runs, await app.now(), await app.limits())
 
+    if is_remote():
+        return look(asked)
     app = application(make=True)
     if not app.definitions and app.jobs_folder is None:
         return look(asked)
@@ -121,7 +146,7 @@ def _agenda(job: str | None, count: int, *, skipped: bool) -> Agenda:
 
 def _defined(app: Everytick, job: str | None, count: int) -> Agenda:
     """The next runs of what code and files define, by this machine's clock."""
-    from everytick.app.questions import UpcomingRun
+    from everytick.answers.values import UpcomingRun
     from everytick.app.upcoming_runs import coming
     from everytick.domain.names import did_you_mean
 

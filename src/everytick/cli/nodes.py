@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from everytick.answers.fleet import node_data, node_state
 from everytick.cli.options import reading, watchable
 from everytick.cli.output import columns, is_terminal, say, show_json, show_table
-from everytick.cli.session import how_to_run, look, store_of_app
+from everytick.cli.session import how_to_run, look
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from everytick.app import Everytick
     from everytick.stores.base import NodeRecord
@@ -27,18 +28,13 @@ def nodes_verb(as_json: bool, utc: bool) -> None:
     """Show the nodes that were heard of."""
 
     async def asked(app: Everytick) -> tuple[Sequence[NodeRecord], datetime, Everytick]:
-        return await app.nodes(), await (await store_of_app(app)).now(), app
+        return await app.nodes(), await app.now(), app
 
     nodes, now, app = look(asked)
     limit = app.settings.node_timeout
-    rows = [(node.id, _state(node, now, limit), node.beat_at, node.holds) for node in nodes]
+    rows = [(node.id, node_state(node, now, limit), node.beat_at, node.holds) for node in nodes]
     if as_json:
-        show_json(
-            [
-                {**dict(zip(("id", "status", "heard_at", "holds"), row, strict=True)), **_facts_data(node)}
-                for row, node in zip(rows, nodes, strict=True)
-            ]
-        )
+        show_json([node_data(node, node_state(node, now, limit)) for node in nodes])
         return
     times = Times(utc)
     is_narrow = is_terminal() and columns() < _WIDE
@@ -47,12 +43,6 @@ def nodes_verb(as_json: bool, utc: bool) -> None:
     show_table(heading, [(*row, *more) for row, more in zip(rows, facts, strict=True)], times)
     if not rows:
         say(f"no node has ever run on this store: {how_to_run()} starts one")
-
-
-def _state(node: NodeRecord, now: datetime, limit: timedelta) -> str:
-    if not node.beats:
-        return "stopped"
-    return "alive" if node.is_alive(now, limit) else "silent"
 
 
 _FACTS = ("slots", "queues", "everytick", "python", "zone data", "clock")
@@ -73,7 +63,3 @@ def _facts_text(node: NodeRecord) -> str | None:
     """Return the facts of the node in one text."""
     cells = _facts_cells(node)
     return ", ".join(f"{name} {value}" for name, value in zip(_FACTS, cells, strict=True) if value is not None) or None
-
-
-def _facts_data(node: NodeRecord) -> dict[str, Any]:
-    return {} if node.facts is None else node.facts.as_data()

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from enum import StrEnum
 from itertools import zip_longest
-from math import isfinite
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from everytick.errors import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from everytick.cli.times import Times
 
 _GAP = 2
@@ -296,6 +295,8 @@ def show_json(data: object) -> None:
     """Write one JSON document: times in UTC as ISO-8601, durations in seconds, control characters escaped."""
     import json
 
+    from everytick.answers.wire import plain
+
     click.echo(json.dumps(plain(data), indent=2, ensure_ascii=True, allow_nan=False))
 
 
@@ -304,25 +305,3 @@ def as_json_text(data: object) -> str | None:
     import json
 
     return None if data is None else json.dumps(data, ensure_ascii=False)
-
-
-def plain(data: object) -> Any:
-    """Return the value as JSON can carry it."""
-    if data is None or isinstance(data, (bool, int)):
-        return data
-    if isinstance(data, float):
-        # JSON has no infinity and no NaN.
-        return data if isfinite(data) else str(data)
-    if isinstance(data, StrEnum):
-        return str(data)
-    if isinstance(data, str):
-        return data
-    if isinstance(data, datetime):
-        return data.isoformat().replace("+00:00", "Z")
-    if isinstance(data, timedelta):
-        return data.total_seconds()
-    if isinstance(data, Mapping):
-        return {str(key): plain(value) for key, value in data.items()}
-    if isinstance(data, Iterable):
-        return [plain(item) for item in data]
-    return str(data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from everytick.cli.output import listed
 from everytick.domain.promises import promises_of
@@ -11,26 +11,10 @@ from everytick.domain.reading import as_data
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from everytick.app.questions import JobStatus
+    from everytick.answers.values import JobStatus
     from everytick.cli.times import Times
     from everytick.domain.promises import Breach, BreachRecord
     from everytick.stores.base import JobRecord
-
-
-def breach_data(breach: Breach) -> dict[str, Any]:
-    """Return a promise that was broken as data."""
-    return {
-        "promise": breach.kind,
-        "broken_for": breach.broken_for,
-        "due_at": breach.due_at,
-        "found_at": breach.found_at,
-        "last_for": breach.last_for,
-        "count": breach.count,
-        "reason": breach.reason,
-        "occurrence_id": breach.occurrence_id,
-        "ended_at": breach.ended_at,
-        "withdrawn": breach.is_withdrawn,
-    }
 
 
 def breach_words(breach: Breach, times: Times) -> str:
@@ -39,28 +23,6 @@ def breach_words(breach: Breach, times: Times) -> str:
     until = "" if breach.ended_at is None else f" until {times.shown(breach.ended_at)}"
     taken_back = ", taken back" if breach.is_withdrawn else ""
     return f"{breach.kind} broken since {times.shown(breach.due_at)}{until}{taken_back}{many}: {breach.reason}"
-
-
-def promise_details(record: JobRecord, status: JobStatus, past: Sequence[BreachRecord]) -> dict[str, Any]:
-    """Return the promises of a job, its forecasts and its newest breaches as data."""
-    broken = {breach.kind for breach in status.breaches}
-    return {
-        "promises": [
-            {"promise": kind, "promised": as_data(promised), "is_broken": kind in broken}
-            for kind, promised in promises_of(record.job.settings).items()
-        ],
-        "forecasts": [
-            {
-                "promise": each.kind,
-                "instant": each.instant,
-                "due_at": each.due_at,
-                "is_certain": each.is_certain,
-                "text": str(each),
-            }
-            for each in status.forecasts
-        ],
-        "breaches": [breach_data(each.breach) for each in past],
-    }
 
 
 def promise_pairs(

@@ -15,7 +15,9 @@ from everytick.exits import Exit
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from everytick.access.settings import AccessSettings
     from everytick.app import Everytick
+    from everytick.app.serving import Listening
     from everytick.node.events import Event
 
 _FIRST_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.02, 0.5
@@ -38,11 +40,17 @@ _FIRST_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.02, 0.5
     "--log-level", metavar="LEVEL", help="From which level on lines are written: debug, info, warning, error."
 )
 @setting_option("--log-format", metavar="FORMAT", help="text, or json for one JSON object per line.")
+@setting_option(
+    "--web-address", metavar="ADDRESS", help="Where the dashboard and the API listen; 127.0.0.1 unless set."
+)
+@setting_option("--web-port", metavar="PORT", help="The port on which they listen; 0 is any free one.")
+@setting_option("--web-auth", metavar="WHO", help="auto, or users: people sign in even while there is no user.")
+@click.option("--no-web", is_flag=True, help="Serve neither dashboard nor API.")
 @click.option("--drain", is_flag=True, help="When told to stop, let everything that runs finish first.")
 @click.option(
     "--once", is_flag=True, help="Run what is due now to its end, then leave; exit code 1 if any of it failed."
 )
-def run_verb(drain: bool, once: bool) -> int:
+def run_verb(no_web: bool, drain: bool, once: bool) -> int:
     """Run the application."""
     from everytick.cli.logging import set_up
     from everytick.cli.session import application
@@ -59,8 +67,26 @@ def run_verb(drain: bool, once: bool) -> int:
         app.on_event(failures.hear)
         asyncio.run(_once(app))
         return Exit.FAILED if failures.count else Exit.DONE
-    app.run_or_raise(drain=drain)
+    app.run_or_raise(drain=drain, web=listening() if settings["web"].value and not no_web else None)
     return Exit.DONE
+
+
+def listening() -> Listening:
+    """Return where the settings let the service listen."""
+    from everytick.app.serving import Listening
+
+    settings = state().settings
+    host, port, prefix = (settings[f"web_{key}"].value for key in ("address", "port", "prefix"))
+    return Listening.at(host, port, prefix or "", _access())
+
+
+def _access() -> AccessSettings:
+    """Return how the settings let people come in."""
+    from everytick.access.settings import access_settings
+
+    oidc = [f"oidc_{key}" for key in ("issuer", "client_id", "client_secret", "claim")]
+    keys = ["auth", "hosts", "proxies", "proxy_header", "proxy_role", *oidc]
+    return access_settings(**{key: state().settings[f"web_{key}"].value for key in keys})
 
 
 class Failures:

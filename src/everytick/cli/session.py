@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from everytick.app import Everytick
     from everytick.cli.progress import ProgressDisplay
     from everytick.config.settings import Settings
+    from everytick.domain.people import Doer
     from everytick.stores.addresses import AnyStore
 
 T = TypeVar("T")
@@ -33,8 +34,9 @@ NAME = "everytick-command-line"
 _STORE_FILE = "everytick.db"
 _NEITHER = "neither an application nor a store was named"
 WAYS = (
-    "give -a module:object, --jobs FOLDER or --store URL, "
-    "set EVERYTICK_APP, EVERYTICK_JOBS or EVERYTICK_STORE, or write app =, jobs = or store = into everytick.toml"
+    "give -a module:object, --jobs FOLDER, --store URL or --url URL, "
+    "set EVERYTICK_APP, EVERYTICK_JOBS, EVERYTICK_STORE or EVERYTICK_URL, "
+    "or write app =, jobs = or store = into everytick.toml"
 )
 
 
@@ -50,6 +52,7 @@ def application(
     """
     settings = state().settings
     app, store, jobs = settings["app"], settings["store"], settings["jobs"]
+    refuse_remote()
     if app.value is None and store.value is None:
         beside = folder if jobs.value is None else jobs.value
         if beside is None:
@@ -70,6 +73,35 @@ def application(
         text = "only an application or a folder of jobs can run: give -a module:object or --jobs FOLDER"
         raise Refused(text)
     return _configured(_on_store(store.value, make=make or to_run, in_memory=to_run), settings)
+
+
+def is_remote() -> bool:
+    """Whether this call asks a service: one is named, and nothing later in the settings names a store or code."""
+    settings = state().settings
+    url = settings["url"]
+    if url.value is None:
+        return False
+    for other in (settings["app"], settings["store"]):
+        if other.value is not None and other.place is url.place:
+            raise Refused(f"{url.origin} names a service and {other.origin} another place to ask: give one of them")
+    return all(url.place > settings[key].place or settings[key].value is None for key in ("app", "store"))
+
+
+def refuse_remote() -> None:
+    """Raise if this call asks a service: the verb needs a store or an application of its own."""
+    if is_remote():
+        origin = state().settings["url"].origin
+        raise Refused(f"this verb works on a store or an application itself: leave {origin} out")
+
+
+def _service() -> Everytick:
+    """Return the client of the service, which has the verbs of an application."""
+    from typing import cast
+
+    from everytick.cli.remote import RemoteFace
+
+    settings = state().settings
+    return cast("Everytick", RemoteFace(settings["url"].value, token=settings["token"].value))
 
 
 def _nothing_named(to_run: bool) -> str:
@@ -253,6 +285,8 @@ def _configured(app: Everytick, settings: Settings) -> Everytick:
         app.jobs_owner = settings["jobs_owner"].value
     if settings["confirm_above"].place > SettingPlace.BUILT_IN:
         app.confirm_above = settings["confirm_above"].value
+    if settings["api_targets"].place > SettingPlace.BUILT_IN:
+        app.api_targets = frozenset(settings["api_targets"].value)
     given = {key: settings[key].value for key in NODE_KEYS if settings[key].place > SettingPlace.BUILT_IN}
     if given:
         own = {field.name: getattr(app.settings, field.name) for field in fields(app.settings)}
@@ -274,6 +308,15 @@ def who() -> str:
         return f"uid {os.getuid()}"
 
 
+def _doer() -> Doer:
+    """Return the user of this host as the audit names them."""
+    from socket import gethostname
+
+    from everytick.domain.people import CameBy, Doer
+
+    return Doer(who(), CameBy.COMMAND, gethostname())
+
+
 def look(
     question: Callable[[Everytick], Coroutine[Any, Any, T]],
     *,
@@ -286,6 +329,8 @@ def look(
         await _refuse_missing_tables(app)
         return await question(app)
 
+    if is_remote():
+        return _answer(_service(), _opened(question), telling)
     return _answer(application(is_question=True, folder=folder), asked, telling)
 
 
@@ -317,7 +362,25 @@ def ask(
 
     If it takes more than a second, `telling` says on a terminal what goes on.
     """
-    return _answer(application(make=make, folder=folder), work, telling)
+
+    async def signed(app: Everytick) -> T:
+        with app.acting_as(_doer()):
+            return await work(app)
+
+    if is_remote():
+        # The service signs with the name that the token proves.
+        return _answer(_service(), _opened(work), telling)
+    return _answer(application(make=make, folder=folder), signed, telling)
+
+
+def _opened(work: Callable[[Everytick], Coroutine[Any, Any, T]]) -> Callable[[Everytick], Coroutine[Any, Any, T]]:
+    """Return the work, begun with a question to the service: whether it answers, and knows who asks."""
+
+    async def opened(app: Everytick) -> T:
+        await app.open()
+        return await work(app)
+
+    return opened
 
 
 def _answer(

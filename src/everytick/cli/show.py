@@ -6,36 +6,32 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from everytick.answers.jobs import job_data, job_details, last_result, promise_details, set_policies, word
+from everytick.answers.occurrences import attempt_data, occurrence_data
 from everytick.cli.completing import job_argument
-from everytick.cli.history import last_of_each, names_of, occurrence_data, took
-from everytick.cli.ids import may_be_occurrence, occurrence_or_job, unrun_occurrence
-from everytick.cli.jobs import job_data, last_result, word
-from everytick.cli.node_reports import Broken, told_by_nodes
+from everytick.cli.history import last_of_each, names_of, took
+from everytick.cli.ids import may_be_occurrence, occurrence_or_job
 from everytick.cli.options import reading
 from everytick.cli.output import as_json_text, is_terminal, listed, show_json, show_pairs, show_table, show_text
-from everytick.cli.promises import promise_details, promise_pairs
-from everytick.cli.session import look, store_of_app
+from everytick.cli.promises import promise_pairs
+from everytick.cli.session import look
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 from everytick.domain.headlines import headline
 from everytick.domain.templates import SCHEDULE, TASKS
-from everytick.errors import NotFound
-from everytick.stores.base import whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
+    from everytick.answers.values import JobStatus, JobVersion, NodeReports
     from everytick.app import Everytick
-    from everytick.app.questions import JobStatus
-    from everytick.app.versions import JobVersion
     from everytick.domain.job import Job
-    from everytick.domain.occurrence import Attempt, Occurrence
+    from everytick.domain.occurrence import Attempt
     from everytick.domain.promises import BreachRecord
     from everytick.domain.proposals import Proposal
     from everytick.stores.base import JobRecord, Whole
 
-_WHOLE = (SCHEDULE, TASKS)
 _BREACHES_SHOWN = 5
 
 
@@ -45,7 +41,7 @@ class _SeenJob(NamedTuple):
     record: JobRecord
     status: JobStatus
     following: list[datetime]
-    broken: Broken
+    broken: NodeReports
     waiting: list[Proposal]
     past: Sequence[BreachRecord]
     versions: list[JobVersion]
@@ -75,7 +71,7 @@ def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
             record,
             await app.status(job),
             await app.next_runs(job, 5),
-            await told_by_nodes(app, [record]),
+            await app.reports([record]),
             waiting,
             await app.breaches(job, limit=_BREACHES_SHOWN),
             await app.versions(job, 16),
@@ -85,54 +81,12 @@ def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
     wrong, unknown = broken.of_job.get(record.job.name), broken.unknown.get(record.job.name)
     if as_json:
         more = {"proposals": [proposal.id for proposal in waiting], **promise_details(record, status, past)}
-        show_json(job_data(record, status, broken) | _details(record, following) | more)
+        show_json(job_data(record, status, broken) | job_details(record, following) | more)
         return
     pairs = [*_pairs(record, status, following, times, unknown, versions), *promise_pairs(record, status, past, times)]
     proposals = [f"{each.id}: {each.what}, by {each.by}" for each in waiting]
     wrongs = (wrong or "").splitlines()
     show_pairs([*pairs, *listed("proposed", proposals), *listed("broken file", wrongs)], times)
-
-
-def _details(record: JobRecord, following: list[datetime]) -> dict[str, Any]:
-    pause = record.pause
-    return {
-        "description": record.job.settings.description,
-        "next_runs": following,
-        "decided_through": record.watermark,
-        "pause": None
-        if pause is None
-        else {
-            "since": pause.since,
-            "until": pause.until,
-            "missed": pause.missed,
-            "reason": pause.reason,
-            "by": pause.by,
-        },
-        "templates": _templates(record.job),
-        "tasks": [{"name": task.name, "after": task.after, "target": task.target} for task in record.job.tasks],
-        "policies": {name: {"value": value, "set_by": level} for name, value, level in _policies(record)},
-    }
-
-
-def _templates(job: Job) -> dict[str, Any] | None:
-    """Return the templates of a job, and which of them each part in force comes from."""
-    given = job.templates
-    if given is None:
-        return None
-    in_force = {part: name for part, name in given.parts if part in _WHOLE or job.settings.origin(part) == "template"}
-    return {"names": given.names, "parts": in_force}
-
-
-def _policies(record: JobRecord) -> list[tuple[str, object, str]]:
-    """Return the policies that were set, each with its origin. Others have built-in values."""
-    from everytick.domain.reading import as_data
-
-    effective = record.job.settings.effective()
-    return [
-        (key, as_data(setting.value), str(setting.origin))
-        for key, setting in effective.items()
-        if setting.origin != "default"
-    ]
 
 
 def _pairs(
@@ -176,7 +130,7 @@ def _pairs(
     )
     yield from listed(
         "policies",
-        (f"{name} = {value} (set by {_setter(name, level, job)})" for name, value, level in _policies(record)),
+        (f"{name} = {value} (set by {_setter(name, level, job)})" for name, value, level in set_policies(record)),
     )
 
 
@@ -190,6 +144,8 @@ def _in_force(record: JobRecord, versions: Sequence[JobVersion], times: Times) -
     for version in reversed(versions):
         if version.is_in_force and version.version != record.job.version:
             yield "in force", f"version {version.version}: {version.job.schedule}"
+        if version.is_on_trial and version.rollout is not None:
+            yield "on trial", f"version {version.version}: {version.rollout.stage}"
         if version.is_coming and version.in_force_after is not None:
             yield "to come", f"version {version.version} after {times.shown(version.in_force_after)}"
 
@@ -204,8 +160,8 @@ def _setter(policy: str, level: str, job: Job) -> str:
 
 def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
     async def asked(app: Everytick) -> tuple[Whole, dict[str, str], Any]:
-        whole = await _whole_of(app, id_)
-        return whole, await names_of(app, [whole.occurrence]), await _payload(app, whole.occurrence)
+        whole = await app.entry(id_)
+        return whole, await names_of(app, [whole.occurrence]), await app.payload_of(whole.occurrence)
 
     whole, names, payload = look(asked)
     data = occurrence_data(whole.occurrence, names) | {"payload": payload}
@@ -223,23 +179,6 @@ def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
             if attempt.error is not None and "\n" in attempt.error:
                 click.echo()
                 show_text(f"{task}, attempt {attempt.number}:\n{attempt.error}")
-
-
-async def _whole_of(app: Everytick, id_: str) -> Whole:
-    """Return the occurrence; an instant that did not run, which the history lists too, has no attempts."""
-    try:
-        return await app.occurrence(id_)
-    except NotFound:
-        unrun = await unrun_occurrence(app, id_)
-        if unrun is None:
-            raise
-        return whole_of(unrun, (), ())
-
-
-async def _payload(app: Everytick, found: Occurrence) -> Any:
-    """Return the payload it runs with; only its own if its definition cannot be read here."""
-    editions = await (await store_of_app(app)).editions(found.job_id, {found.version})
-    return found.payload_under(editions[0].job) if editions else found.payload
 
 
 def _results(whole: Whole) -> list[tuple[str, object]]:
@@ -270,19 +209,3 @@ def _show_attempts(tries: Sequence[tuple[str, Attempt]], times: Times) -> None:
 def _error(attempt: Attempt) -> str | None:
     """Return the error of an attempt: one line on a terminal, which shows the last error whole; all in a pipe."""
     return headline(attempt.error) if attempt.error and is_terminal() else attempt.error
-
-
-def attempt_data(task: str, attempt: Attempt) -> dict[str, Any]:
-    """Return an attempt as data."""
-    progress, log = attempt.progress, attempt.log
-    return {
-        "task": task,
-        "attempt": attempt.number,
-        "status": attempt.status,
-        "started_at": attempt.started_at,
-        "ended_at": attempt.ended_at,
-        "node": attempt.node,
-        "error": attempt.error,
-        "progress": None if progress is None else [progress.done, progress.total, progress.text],
-        "log": None if log is None else {"node": log.node, "path": log.path},
-    }

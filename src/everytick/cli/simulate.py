@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from everytick.cli.clock_changes import change_words, clock_changes
 from everytick.cli.exits import Refused
 from everytick.cli.options import reading
 from everytick.cli.output import is_terminal, say, show_json, show_pairs, show_table, write
-from everytick.cli.session import ask, store_of_app
+from everytick.cli.session import ask, refuse_remote, store_of_app
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
 from everytick.errors import EverytickError, shown
 from everytick.exits import Exit
+from everytick.schedules.clock_changes import change_words, clock_changes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,15 +73,18 @@ def simulate_verb(
     given = {**({} if file is None else _from_file(file)), **dict(_duration(text, "--duration") for text in durations)}
     planned = sorted(_outage(outage, times) for outage in outages)
 
-    def question(usual: int) -> _Question:
-        return _Question(timedelta(days=days), slots or usual, given, planned)
+    def question(usual: int, late_share: float) -> _Question:
+        return _Question(timedelta(days=days), slots or usual, given, planned, late_share)
 
     if paths:
         import asyncio
 
-        forecast = asyncio.run(_on_files(paths, question(int(state().settings["slots"].value))))
+        known = state().settings
+        asked = question(int(known["slots"].value), float(known["late_share"].value))
+        forecast = asyncio.run(_on_files(paths, asked))
     else:
-        forecast = ask(lambda app: _on_store(app, question(app.settings.slots)))
+        refuse_remote()
+        forecast = ask(lambda app: _on_store(app, question(app.settings.slots, app.settings.late_share)))
     if not forecast.jobs:
         raise Refused("there is no job to simulate: name files of jobs, or a store that holds some", Exit.NOT_FOUND)
     _refuse_strangers(given, forecast)
@@ -102,6 +105,7 @@ class _Question:
     slots: int
     given: Mapping[str, timedelta]
     outages: Sequence[tuple[datetime, datetime]]
+    late_share: float
 
     async def answered(self, store: AnyStore) -> Forecast:
         """Return the forecast. Raise if an outage lies outside of it."""
@@ -120,7 +124,13 @@ class _Question:
                 progress.done = (virtual - now).days
 
             return await foresee(
-                store, self.length, slots=self.slots, given=self.given, outages=self.outages, tell=tell
+                store,
+                self.length,
+                slots=self.slots,
+                given=self.given,
+                outages=self.outages,
+                tell=tell,
+                late_share=self.late_share,
             )
 
 
@@ -246,6 +256,8 @@ def _show(found: Forecast, times: Times) -> None:
         show_table([times.heading("at"), "job", "what"], nights, times)
     _section(f"Starts per hour ({times.zone})")
     _show_map(found.load(times.info))
+    for what in found.left_out:
+        say(f"not simulated: {shown(what, 300)}")
     if found.unknown:
         named = shown(", ".join(found.unknown), 300)
         say(f"nobody knows how long these take, so they took no time: {named}; give --duration JOB=TIME")
@@ -319,6 +331,7 @@ def _data(found: Forecast, times: Times) -> dict[str, Any]:
         "jobs": [_job_data(tally, found) for tally in found.tallies],
         "collisions": [{"at": collision.at, "jobs": collision.jobs} for collision in found.collisions(100)],
         "clock_changes": [{"at": at, "job": job, "what": what} for at, job, what in _nights(found)],
+        "left_out": found.left_out,
         "zone": times.zone,
         "load": [
             {"weekday": _WEEKDAYS[hour.weekday], "hour": hour.hour, "starts": hour.starts, "running": hour.running}

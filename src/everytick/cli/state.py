@@ -92,6 +92,13 @@ def common_options() -> list[click.Parameter]:
             callback=_note,
         ),
         click.Option(
+            ["--url"],
+            metavar="URL",
+            help="A service, to read and operate through it; also EVERYTICK_URL, with its token in EVERYTICK_TOKEN.",
+            expose_value=False,
+            callback=_note,
+        ),
+        click.Option(
             ["--jobs"],
             metavar="FOLDER",
             help="A folder of job files; also EVERYTICK_JOBS. Without --store, everytick.db beside it is the store.",
@@ -117,7 +124,7 @@ def _write_own_options(command: click.Command, ctx: click.Context, formatter: cl
     with formatter.section("Options"):
         formatter.write_dl([record for option in own if (record := option.get_help_record(ctx)) is not None])
     formatter.write_paragraph()
-    formatter.write_text("-a, --store, --jobs, --config and --debug, as for every verb: see everytick --help.")
+    formatter.write_text("-a, --store, --url, --jobs, --config and --debug, as for every verb: see everytick --help.")
 
 
 class Verb(click.Command):

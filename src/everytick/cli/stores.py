@@ -41,6 +41,6 @@ def newest_schema(kind: str) -> int | None:
 def log_folder(app: Everytick, store: AnyStore) -> Path | None:
     """Return the folder in which a node of this application on this host stores the output of tasks."""
     # The node's own rule, so that both look in the same place.
-    from everytick.app.running import _log_folder
+    from everytick.app.outputs import log_folder as usual_folder
 
-    return app.settings.log_folder or _log_folder(store)
+    return app.settings.log_folder or usual_folder(store)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from everytick.answers.jobs import version_data
+from everytick.answers.runs_to_come import diff_data, runs_data
 from everytick.cli.completing import job_argument
 from everytick.cli.options import agreed, confirm, reading, sure
-from everytick.cli.output import say, show_json, show_table, write
+from everytick.cli.output import say, show_json, show_pairs, show_table, show_text, write
 from everytick.cli.session import ask, look, who
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
+    from everytick.answers.values import JobVersion, Preview, RolloutStatus
     from everytick.app import Everytick
-    from everytick.app.previews import Preview, Revision
-    from everytick.app.versions import JobVersion, PartChange
+    from everytick.app.previews import Revision
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -30,7 +32,8 @@ RUNS = ("added", "removed", "kept")
 def update_policy_option(function: F) -> F:
     """Add the option that says when new versions come into force."""
     said = (
-        "When new versions come into force: immediate, graceful, 'graceful 3', 'windowed 30d'; else as each job says."
+        "When new versions come into force: immediate, graceful, 'graceful 3', 'windowed 30d', 'rollout 10% after 20'; "
+        "else as each job says."
     )
     return click.option("--policy", metavar="POLICY", help=said)(function)
 
@@ -153,7 +156,7 @@ def versions_verb(job: str, n: int, as_json: bool, utc: bool) -> None:
     """List the versions of a job."""
     times, found = Times(utc), look(lambda app: app.versions(job, n))
     if as_json:
-        show_json([_data(version) for version in found])
+        show_json([version_data(version) for version in found])
         return
     rows = [
         (
@@ -170,7 +173,9 @@ def versions_verb(job: str, n: int, as_json: bool, utc: bool) -> None:
 
 def _standing(version: JobVersion, times: Times) -> str:
     """Say from when on a version is in force, and why."""
-    after = "" if version.follows is None else f", after the window of v{version.follows}"
+    after = "" if version.follows is None else f", after v{version.follows}"
+    if version.is_on_trial and version.rollout is not None:
+        return f"tried by {version.rollout.stage}"
     if version.is_in_force:
         return f"now{after}"
     if version.is_coming and version.in_force_after is not None:
@@ -178,30 +183,11 @@ def _standing(version: JobVersion, times: Times) -> str:
     return ""
 
 
-def _data(version: JobVersion) -> dict[str, Any]:
-    return {
-        "version": version.version,
-        "edited_at": version.edited_at,
-        "by": version.by,
-        "in_force_after": version.in_force_after,
-        "is_in_force": version.is_in_force,
-        "is_coming": version.is_coming,
-        "follows": version.follows,
-        "schedule": str(version.job.schedule),
-        "changes": _changes_data(version.changes),
-    }
-
-
-def _changes_data(changes: Sequence[PartChange]) -> list[dict[str, str]]:
-    return [{"part": each.part, "old": each.old, "new": each.new} for each in changes]
-
-
 def show_two(job: str, old: int, new: int, as_json: bool, utc: bool) -> None:
     """Write what differs between two versions of a job."""
     times, found = Times(utc), look(lambda app: app.compare(job, old, new))
     if as_json:
-        data = {"job": found.name, "old": found.old, "new": found.new, "changes": _changes_data(found.changes)}
-        show_json(data | runs_data(found.runs))
+        show_json(diff_data(found))
         return
     rows = [(each.part, each.old, each.new) for each in found.changes]
     show_table(("what", f"v{old}", f"v{new}"), rows, times)
@@ -242,6 +228,47 @@ def rollback_verb(
     write(str(made))
 
 
+@click.command(
+    "rollout",
+    cls=Verb,
+    help="Show the version of a job that is on trial, or end its rollout by hand.\n\n"
+    "A rollout begins with an update: everytick update nightly --set priority=5 --policy 'rollout 10% after 20'. "
+    "With --keep or --back it writes the version that is in force then.",
+)
+@job_argument("job")
+@click.option("--keep", is_flag=True, help="Let the version on trial be in force now.")
+@click.option("--back", is_flag=True, help="Let what is in force stay.")
+@sure
+@reading
+def rollout_verb(job: str, keep: bool, back: bool, yes: bool, as_json: bool, utc: bool) -> None:
+    """Show the rollout of a job, or end it."""
+    if keep and back:
+        raise click.UsageError("give --keep or --back, not both")
+    found = look(lambda app: app.rollout(job))
+    if keep or back:
+        confirm(f"end the rollout of '{shown(job)}'" + ("" if found is None else f" ({found})") + "?", yes)
+        ended = agreed(
+            lambda confirmed: ask(lambda app: app.end_rollout(job, keep=keep, confirmed=confirmed, by=who())), yes
+        )
+        say(f"'{shown(job)}' is at version {ended}")
+        write(str(ended))
+        return
+    if as_json:
+        show_json(None if found is None else _rollout_data(found))
+    elif found is None:
+        say(f"no version of '{shown(job)}' is on trial")
+    else:
+        show_text(str(found))
+        pairs = (("stages", str(found.rollout)), ("since", found.since), ("in force", f"version {found.in_force}"))
+        show_pairs(pairs, Times(utc))
+
+
+def _rollout_data(found: RolloutStatus) -> dict[str, Any]:
+    counts = {"well": found.well, "failed": found.failed, "created": found.created}
+    told = {"job": found.name, "version": found.version, "in_force": found.in_force, "rollout": str(found.rollout)}
+    return told | {"stage": found.rollout.stage, "since": found.since} | counts
+
+
 def version_number(text: str) -> int:
     """Return the number of a version that is written like v3 or 3."""
     digits = text.removeprefix("v")
@@ -271,6 +298,7 @@ def words(runs: Revision | None, times: Times) -> str:
     told += [f"tasks {what}: {', '.join(names)}" for what, names in _tasks(runs) if names]
     told += [f"comes into force after {times.shown(at)}" for at in runs.moments[:1]]
     told += [f"then what was in force before, after {times.shown(at)}" for at in runs.moments[1:]]
+    told += [] if runs.rollout is None else [f"tried first: {runs.rollout}"]
     return "; ".join(told)
 
 
@@ -283,20 +311,6 @@ def _tasks(runs: Revision) -> Iterator[tuple[str, tuple[str, ...]]]:
 def parts_of(runs: Revision) -> tuple[Sequence[datetime], ...]:
     """Return the runs that are added, removed and kept."""
     return runs.added, runs.removed, runs.kept
-
-
-def runs_data(runs: Revision | None) -> dict[str, Any]:
-    """Return the runs to come as JSON says them."""
-    if runs is None:
-        return {"runs": None, "runs_through": None}
-    moved = [{"from": old, "to": new} for old, new in runs.moved]
-    told = {"added": runs.added, "removed": runs.removed, "kept": runs.kept, "moved": moved}
-    return {
-        "runs": told,
-        "runs_through": runs.through,
-        "tasks": dict(_tasks(runs)),
-        "in_force_after": runs.moments,
-    }
 
 
 def _show_runs(runs: Revision, times: Times) -> None:

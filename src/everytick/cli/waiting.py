@@ -12,7 +12,7 @@ import click
 
 from everytick.cli.exits import Refused
 from everytick.cli.output import as_json_text, has_colour, is_terminal, length, safe, say
-from everytick.cli.session import how_to_run, store_of_app
+from everytick.cli.session import how_to_run
 from everytick.errors import NotFound, shown
 from everytick.exits import Exit
 
@@ -79,11 +79,9 @@ async def _obstacle(app: Everytick, whole: Whole | None, job: str | None, *, is_
 
     A node tells a moment later that it meets what a new job needs, so the first check does not ask for that.
     """
-    from everytick.cli.node_reports import told_by_nodes
-
     if whole is not None and whole.occurrence.status == "running":
         return None
-    now = await (await store_of_app(app)).now()
+    now = await app.now()
     alive = [node for node in await app.nodes() if node.is_alive(now, app.settings.node_timeout)]
     if not alive:
         return f"no node is alive: it waits until {how_to_run()} starts one"
@@ -91,7 +89,7 @@ async def _obstacle(app: Everytick, whole: Whole | None, job: str | None, *, is_
         return None
     id_ = None if whole is None else whole.occurrence.job_id
     records = [record for record in await app.jobs() if record.job.id == id_ or record.job.name == job]
-    for name, why in (await told_by_nodes(app, records)).unknown.items():
+    for name, why in (await app.reports(records)).unknown.items():
         return f"no living node can run {shown(name)}: {shown(why, 300)}"
     return None
 

@@ -66,6 +66,16 @@ def _whole(given: object) -> int:
     return given
 
 
+def _share(given: object) -> float:
+    try:
+        found = float(given) if isinstance(given, (str, int, float)) and not isinstance(given, bool) else 0.0
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= 1:
+        raise ValueError("must be a share above 0 and up to 1, like 0.25")
+    return found
+
+
 def _length(given: object) -> timedelta:
     try:
         return duration(given)
@@ -81,6 +91,24 @@ def _names(given: object) -> tuple[str, ...]:
     return tuple(items)
 
 
+def _some_of(*known: str) -> Callable[[object], tuple[str, ...]]:
+    def read(given: object) -> tuple[str, ...]:
+        items = _names(given)
+        if unknown := [item for item in items if item not in known]:
+            raise ValueError(f"must be some of {', '.join(known)}{did_you_mean(unknown[0], known)}")
+        return items
+
+    return read
+
+
+def _switch(given: object) -> bool:
+    words = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+    found = given if isinstance(given, bool) else words.get(str(given).strip().lower())
+    if found is None:
+        raise ValueError("must be true or false; in a variable or option: on or off")
+    return found
+
+
 def _one_of(*known: str) -> Callable[[object], str]:
     def read(given: object) -> str:
         word = given.lower() if isinstance(given, str) else given
@@ -94,6 +122,7 @@ def _one_of(*known: str) -> Callable[[object], str]:
 
 NODE_KEYS = {
     "slots": Key(_whole, 50, "how many occurrences run at once"),
+    "late_share": Key(_share, 0.25, "the share of slots for late occurrences and backfills"),
     "threads": Key(_whole, 32, "how many threads run plain functions"),
     "processes": Key(_whole, 32, "how many processes run what must be killable"),
     "queues": Key(_names, ("default",), "which queues a node works on"),
@@ -109,15 +138,33 @@ NODE_KEYS = {
     "hook_timeout": Key(_length, timedelta(minutes=5), "how long one call of a hook may take"),
     "smtp": Key(_text, None, "the server that takes e-mail, as smtp://user:password@host", is_secret=True),
     "smtp_sender": Key(_text, None, "who e-mail is from, where its receiver says nothing else"),
+    "metrics_job_limit": Key(_whole, 200, "how many jobs are told apart in metrics"),
+    "dead_man_url": Key(_text, None, "the address that is told every minute that the fleet lives", is_secret=True),
     "timezone_data": Key(_one_of("system", "package"), "system", "whose zone tables are used"),
 }
 KEYS = {
     "app": Key(_text, None, "the application, as module:object"),
     "store": Key(_text, None, "the address of a store, to read and operate without an application", is_secret=True),
+    "url": Key(_text, None, "the address of a service, to read and operate through it"),
+    "token": Key(_text, None, "the token with which the service knows who asks", is_secret=True),
     "jobs": Key(_text, None, "a folder of job files, which `run` watches"),
     "jobs_owner": Key(_text, "file", "whose jobs the folder holds: what other owners have is left alone"),
     "confirm_above": Key(_whole, 1000, "how many runs one operation may create without a confirmation"),
     **NODE_KEYS,
+    "api_targets": Key(_some_of("command", "http"), (), "what jobs over HTTP may do beside calls: command, http"),
+    "web": Key(_switch, True, "whether `run` serves the dashboard and the API beside the node"),
+    "web_address": Key(_text, "127.0.0.1", "the address on which the dashboard and the API listen"),
+    "web_port": Key(_whole, 8484, "the port on which they listen; 0 is any free one"),
+    "web_prefix": Key(_text, None, "the path under which a reverse proxy serves them, such as /everytick"),
+    "web_auth": Key(_one_of("auto", "users"), "auto", "auto: people sign in once there is a user; users: always"),
+    "web_hosts": Key(_names, (), "names of the service beside those of this host, while it has no users"),
+    "web_proxies": Key(_names, (), "addresses or networks of reverse proxies whose headers are believed"),
+    "web_proxy_header": Key(_text, None, "the header in which such a proxy names the person that it has signed in"),
+    "web_proxy_role": Key(_one_of("viewer", "operator", "admin"), None, "what a person may who is no user here"),
+    "web_oidc_issuer": Key(_text, None, "the address of a provider of OpenID Connect"),
+    "web_oidc_client_id": Key(_text, None, "the name of this service at the provider"),
+    "web_oidc_client_secret": Key(_text, None, "its secret there", is_secret=True),
+    "web_oidc_claim": Key(_text, "email", "which claim of the provider is the full name of a user here"),
     "log_level": Key(_one_of("debug", "info", "warning", "error"), "info", "from which level on `run` writes lines"),
     "log_format": Key(_one_of("text", "json"), "text", "how `run` writes its lines"),
 }
@@ -286,7 +333,9 @@ def shown_value(name: str, value: object) -> str:
         return format_duration(value)
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
-    return without_password(str(value)) if KEYS[name].is_secret else str(value)
+    if not KEYS[name].is_secret:
+        return str(value)
+    return without_password(str(value)) if "://" in str(value) else "…"
 
 
 def without_password(address: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
-from everytick.deciding.dependence import Unmet, depends_on, unmet, waits_for
+from everytick.deciding.dependence import Unmet, unmet, waits_for
 from everytick.deciding.narrowing import unwanted
 from everytick.domain.decisions import Ending, Refusal, Why
 from everytick.domain.job import Job
@@ -77,6 +77,10 @@ class Line:
     passes them by; the schedule's own keep their order behind them. `stuck` are all that stay in
     line for this reason, those aside that the snapshot does not name, and `goes_on` says that the next
     plan can release more at once.
+
+    A stop schedule means what is busy at its instant. While a pause lets the watermark wait, every plan within the
+    grace sees that instant, and would stop what came in after it. So what stood in line or was asked for before it
+    (`held_before`) waits until the instant is no longer on time (`held_until`).
     """
 
     __slots__ = (
@@ -91,8 +95,11 @@ class Line:
         "endings",
         "freed",
         "goes_on",
+        "held_before",
+        "held_until",
         "is_crowded",
         "is_cut",
+        "is_paused",
         "job",
         "max_concurrent",
         "max_queued",
@@ -107,9 +114,10 @@ class Line:
 
     def __init__(self, snapshot: JobSnapshot, job: Job, *, paused: bool) -> None:
         self.job, settings = job, job.settings
-        self.depends_on = depends_on(snapshot)
+        self.depends_on = job.settings.depends_on
         self.busy, self.busy_count = list[Lined](snapshot.busy), snapshot.busy_count
         self.waiting, self.waiting_count = list[Lined](snapshot.waiting), snapshot.waiting_count
+        self.is_paused = paused
         if paused:
             # Only what people asked for stands in line then; the rest stays where it is.
             self.waiting = [each for each in self.waiting if each.cause is not Cause.SCHEDULE]
@@ -126,6 +134,8 @@ class Line:
         self.is_crowded = self.busy_count > len(self.busy)
         self.is_cut = self.goes_on = False
         self.freed = 0
+        self.held_before: datetime | None = None
+        self.held_until: datetime | None = None
         self.unmet: dict[str, Unmet] = {}
         self.stuck: set[str] = set()
         self.stuck_unseen = 0
@@ -169,6 +179,8 @@ class Line:
         unseen = self.waiting_count - len(self.waiting)
         blocked = False
         for each in self.waiting[: len(self.waiting) - (2 if unseen else 0)]:
+            if self._is_held(each):
+                break
             rule = self._rule_of(each)
             keeps_order = each.cause is Cause.SCHEDULE and rule is not Overlap.ALLOW
             if each.id in self.unmet or (blocked and keeps_order):
@@ -207,11 +219,19 @@ class Line:
         """Let the oldest in line be pending, as long as there is room."""
         # Of a long line a snapshot holds the oldest, and two behind a gap: those in the gap come before these.
         seen = len(self.waiting) if self.waiting_count == len(self.waiting) else len(self.waiting) - 2
-        while self._has_sure_room and len(self.releases) < min(most, seen):
+        while self._has_sure_room and len(self.releases) < min(most, seen) and not self._is_held(self.waiting[0]):
             oldest = self.waiting.pop(0)
             self.waiting_count -= 1
             self.releases.append(oldest.id)
             self._join(oldest)
+
+    def hold(self, before: datetime, until: datetime) -> None:
+        """Let those that stood in line before a moment stay there, if the job is paused; until then all plans do."""
+        if self.is_paused:
+            self.held_before, self.held_until = before, until
+
+    def _is_held(self, each: Lined) -> bool:
+        return self.held_before is not None and each.line_at < self.held_before
 
     def supersede_retries(self, by: datetime) -> None:
         """End each occurrence that only waits for a retry which the next instant supersedes."""
@@ -242,6 +262,8 @@ class Line:
 
     def admit(self, newcomer: Lined, rule: Overlap) -> OccurrenceStatus | Refusal:
         """Return pending or queued, or why it is turned away; it counts only if the line is not cut afterwards."""
+        if self._is_held(newcomer):
+            return self._queue(newcomer)
         if self.depends_on and waits_for(self.depends_on, newcomer.cause):
             return self._admit_dependent(newcomer, rule)
         if rule is Overlap.ALLOW:

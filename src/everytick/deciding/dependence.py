@@ -12,7 +12,7 @@ from everytick.domain.dependencies import LONGEST_WAIT, Dependency, Otherwise
 from everytick.domain.durations import format_duration
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Active, Dependence, InLine, JobSnapshot, Upstream, UpstreamRun
-from everytick.domain.upcoming import next_instant
+from everytick.domain.upcoming import in_force, next_instant
 from everytick.domain.values import value
 
 _GONE = ("removed", "deleted", "disabled")
@@ -33,9 +33,13 @@ def waits_for(depends_on: tuple[Dependency, ...], cause: Cause) -> tuple[Depende
     return depends_on if cause is Cause.SCHEDULE else tuple(each for each in depends_on if each.requests)
 
 
-def depends_on(snapshot: JobSnapshot) -> tuple[Dependency, ...]:
-    """Return the jobs on which this one depends, by its newest version: the store knows of no others."""
-    return snapshot.editions[-1].job.settings.depends_on
+def depends_on(snapshot: JobSnapshot, now: datetime) -> tuple[Dependency, ...]:
+    """Return the jobs on which this one depends, by the version in force.
+
+    The store follows those of the newest version. That is in force at once, unless a clock was set back or the plan is
+    of an earlier moment: then what only the old version depends on is not known, and waits for the next plan.
+    """
+    return in_force(snapshot.editions, now).settings.depends_on
 
 
 def unmet(snapshot: JobSnapshot, each: Active, now: datetime) -> Unmet | None:
@@ -45,14 +49,14 @@ def unmet(snapshot: JobSnapshot, each: Active, now: datetime) -> Unmet | None:
     place = known or InLine(each.id, now, each.scheduled_for)
     # What came late can have waited for nothing before it was created.
     since = place.created_at if each.late else each.line_at
-    obeyed = waits_for(depends_on(snapshot), each.cause)
+    obeyed = waits_for(depends_on(snapshot, now), each.cause)
     found = [_missing(snapshot, dependence, dependency, place, since, now) for dependency in obeyed]
     return _together([each for each in found if each is not None])
 
 
-def waiting_words(snapshot: JobSnapshot, cause: Cause, since: datetime) -> str:
+def waiting_words(snapshot: JobSnapshot, cause: Cause, since: datetime, now: datetime) -> str:
     """Return the words for what a newcomer has to wait for, and until when."""
-    found = waits_for(depends_on(snapshot), cause)
+    found = waits_for(depends_on(snapshot, now), cause)
     until = min(deadline(snapshot, each, since) for each in found)
     return f"waits for {' and '.join(each.job for each in found)} until {until.isoformat()}"
 

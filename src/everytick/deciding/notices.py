@@ -9,6 +9,7 @@ A notice is a run that is asked for, of a job of its own: it is retried, kept an
 
 import json
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from everytick.domain.config import Level
@@ -19,13 +20,11 @@ from everytick.domain.payload import Payload, payload
 from everytick.domain.promises import Breach
 from everytick.domain.reading import as_data
 from everytick.domain.retry import Retry
-from everytick.domain.statuses import OccurrenceStatus, RunStatus
+from everytick.domain.rollouts import RolloutVerdict, Way
+from everytick.domain.statuses import FAILURES, OccurrenceStatus, RunStatus
 from everytick.domain.values import value
 from everytick.errors import shown
 from everytick.schedules.notice import NoticeSchedule
-
-FAILURES = frozenset({OccurrenceStatus.FAILED, OccurrenceStatus.FAILED_STALE, OccurrenceStatus.COMPLETED_WITH_ERRORS})
-"""The ends that people call a failure: a task failed, or the node was lost."""
 
 NEWS = FAILURES | {OccurrenceStatus.COMPLETED}
 """The ends that begin or end an outage. An occurrence that was skipped, missed, superseded or canceled does neither."""
@@ -37,6 +36,9 @@ TYPES = {
 }
 BROKEN, KEPT = "io.everytick.promise.broken.v1", "io.everytick.promise.kept.v1"
 """The types of events about a promise that was broken, and about one that is kept again."""
+
+ROLLED_BACK, ROLLED_OUT = "io.everytick.rollout.rolled_back.v1", "io.everytick.rollout.finished.v1"
+"""The types of events about a version on trial that was rolled back, and about one that came into force."""
 
 _LONGEST_ERROR = 4_000
 """Characters of an error in an event: a command has to take all of it in one environment variable."""
@@ -217,6 +219,32 @@ def breach_event(job: Job, breach: Breach, *, is_over: bool) -> Payload:
                 "ended_at": None if not is_over else at.isoformat(),
                 "instants": breach.count,
                 "occurrence_id": breach.occurrence_id,
+            },
+        },
+        "the event of a notice",
+    )
+
+
+def rollout_event(job: Job, verdict: RolloutVerdict, version: int, now: datetime) -> Payload:
+    """Return the CloudEvent of a rollout that is over. `version` is the one in force now."""
+    is_back = verdict.way is Way.BACK
+    return payload(
+        {
+            "specversion": "1.0",
+            "id": f"{job.id}.rollout.{verdict.version}",
+            "source": f"/everytick/jobs/{job.id}",
+            "type": ROLLED_BACK if is_back else ROLLED_OUT,
+            "subject": job.name,
+            "time": now.isoformat(),
+            "datacontenttype": "application/json",
+            "data": {
+                "job": job.name,
+                "job_id": job.id,
+                "version": verdict.version,
+                "version_in_force": version,
+                "status": "rolled_back" if is_back else "in_force",
+                "error": verdict.said[:_LONGEST_ERROR] if is_back else None,
+                "reason": verdict.said[:_LONGEST_ERROR],
             },
         },
         "the event of a notice",

@@ -16,6 +16,7 @@ from everytick.deciding.dependence import first_deadline, waiting_words, waits_f
 from everytick.deciding.filling import Fills
 from everytick.deciding.newcomers import Newcomer, Newcomers, requested
 from everytick.deciding.recovery import DueInstants, due
+from everytick.deciding.rollout import ASKED_AGAIN, dry_words, trial_words, tried_by, where_to
 from everytick.deciding.spans import skips_of, spans_of, status_of
 from everytick.deciding.stopping import next_stop, stop_or_restart
 from everytick.deciding.tick import plain_tick
@@ -27,7 +28,7 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
 from everytick.domain.schedule import waits_for_end
-from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Rescheduled
+from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, Edition, JobSnapshot, Rescheduled
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import (
     TICK,
@@ -36,8 +37,10 @@ from everytick.domain.upcoming import (
     edition_in_force,
     editions_to_come,
     in_force,
+    is_counted,
     next_instant,
     next_run,
+    trial_of,
 )
 
 EDITIONS_KEPT = 8
@@ -68,14 +71,33 @@ def _decide(snapshot: JobSnapshot, now: datetime, limit: int) -> Plan:
     if snapshot.retire_at is not None:
         return _retired(snapshot, now, snapshot.retire_at, limit)
     decided = _plan_in_service(snapshot, now, limit)
-    return decided if len(snapshot.editions) == 1 else _with_turns(snapshot, decided, now)
+    if len(snapshot.editions) == 1:
+        return decided
+    turned = _with_turns(snapshot, decided, now)
+    return turned if trial_of(snapshot.editions) is None else _with_trial(snapshot, turned, now)
+
+
+def _with_trial(snapshot: JobSnapshot, decided: Plan, now: datetime) -> Plan:
+    """Return the plan with what a rollout comes to. While it lasts, ends wake the job."""
+    found = decided.verdict or where_to(snapshot)
+    # An occurrence that ended before it was marked as awaited did not wake the job. Plan once more.
+    again = bool(snapshot.busy_count) and not snapshot.awaited
+    looks = [now] if again else [] if found is None else [now + ASKED_AGAIN]
+    wake_at = min(filter(None, [decided.wake_at, *looks]), default=None)
+    return replace(decided, verdict=found, awaits_ends=True, wake_at=wake_at)
 
 
 def _with_turns(snapshot: JobSnapshot, decided: Plan, now: datetime) -> Plan:
     """Return the plan that looks again when a version comes into force, and tells of one that has."""
-    moments = [each.in_force_after for each in editions_to_come(snapshot.editions, now) if each.has_waited]
-    wake_at = min(filter(None, [decided.wake_at, *moments]), default=None)
     current = edition_in_force(snapshot.editions, now)
+    # What waits for other jobs by one of two versions may not by the other.
+    needs = current.job.settings.depends_on
+    moments = [
+        each.in_force_after
+        for each in editions_to_come(snapshot.editions, now)
+        if each.has_waited or each.job.settings.depends_on != needs
+    ]
+    wake_at = min(filter(None, [decided.wake_at, *moments]), default=None)
     if current is snapshot.editions[0] or not current.has_waited:
         return decided if wake_at == decided.wake_at else replace(decided, wake_at=wake_at)
     before = in_force(snapshot.editions, (current.in_force_after or now) - TICK)
@@ -255,8 +277,8 @@ class _Decided:
     """
 
     __slots__ = (
-        "creations", "cut_asked", "cut_candidates", "fills", "found", "is_on_time_behind", "job", "line", "now",
-        "paused", "refused", "settled", "snapshot",
+        "creations", "cut_asked", "cut_candidates", "dry_error", "fills", "found", "is_on_time_behind", "job", "line",
+        "now", "paused", "refused", "settled", "snapshot",
     )  # fmt: skip
 
     def __init__(
@@ -270,6 +292,7 @@ class _Decided:
         self.cut_asked: list[Newcomer] = []
         self.fills: Fills | None = None
         self.is_on_time_behind = False
+        self.dry_error = ""
 
     def admit(self, newcomers: Newcomers, room: int) -> None:
         """Take the newcomers in order until the plan is full. One that is only recorded in a span takes no room."""
@@ -334,7 +357,10 @@ class _Decided:
             detail = self._why_queued(newcomer, behind) if verdict is OccurrenceStatus.QUEUED else ""
             if candidate is not None and candidate.adjustment is not None:
                 detail = ", ".join(filter(None, (candidate.adjustment.detail, detail)))
-            made = _creation(self.job, newcomer, verdict, self.now, why, detail)
+            trial = trial_of(self.snapshot.editions)
+            tried = tried_by(trial, newcomer)
+            detail = ", ".join(filter(None, (detail, self._trial_words(trial, tried, newcomer))))
+            made = _creation(self.job if tried is None else tried.job, newcomer, verdict, self.now, why, detail)
             if (newcomer.late or newcomer.told) and not self.is_on_time_behind:
                 # A catch-up does not push out live runs of other jobs, nor hold back the job's own.
                 made = replace(made, in_lane=True)
@@ -344,11 +370,25 @@ class _Decided:
         else:
             self.creations.append(_creation(self.job, newcomer, status_of(verdict[0]), self.now, *verdict))
 
+    def _trial_words(self, trial: Edition | None, tried: Edition | None, newcomer: Newcomer) -> str:
+        """Say that it tries a version, or what a dry run of that version says of it."""
+        if tried is not None:
+            return trial_words(tried)
+        if trial is None or trial.rollout is None or not trial.rollout.dry_run:
+            return ""
+        if not is_counted(trial, newcomer.cause, newcomer.scheduled_for):
+            return ""
+        try:
+            return dry_words(self.snapshot, trial, newcomer, self.now)
+        except Exception as error:  # noqa: BLE001, a schedule of a user's own may raise anything: the dry run finds out
+            self.dry_error = f"{type(error).__name__}: {error}"
+            return f"version {trial.job.version} cannot be planned"
+
     def _why_queued(self, newcomer: Newcomer, behind: str) -> str:
         if not self.line.depends_on or not waits_for(self.line.depends_on, newcomer.cause):
             return behind
         since = self.now if newcomer.late else newcomer.line_at
-        return waiting_words(self.snapshot, newcomer.cause, since)
+        return waiting_words(self.snapshot, newcomer.cause, since, self.now)
 
     def plan(self) -> Plan:
         """Return the plan: what was decided after a cut is left for the next one."""
@@ -384,6 +424,7 @@ class _Decided:
             coming=_coming(snapshot, self.now, idle=idle),
             filling=self._filling(),
             lifts=self.is_on_time_behind and self._has_late_unclaimed(),
+            verdict=where_to(snapshot, self.dry_error) if self.dry_error else None,
         )
 
     def _has_late_unclaimed(self) -> bool:
@@ -441,7 +482,7 @@ class _Decided:
             or self.cut_asked
             or snapshot.more_requests
             or line.goes_on
-            or (line.waiting_count and line.in_the_way > 0 and line.has_room)
+            or (line.waiting_count and line.in_the_way > 0 and line.has_room and not self._holds)
         ):
             return now
         if line.stuck and not line.newcomers.isdisjoint(line.stuck):
@@ -454,8 +495,14 @@ class _Decided:
             ends = [pause.until for pause in snapshot.pauses if pause.until is not None and now < pause.until]
             stop = next_stop(snapshot, self.job, now) if line.busy_count else None
             others = [stop, snapshot.next_request_at, self._next_fill(), first_deadline(line.unmet.values()), *ends]
+            others += [line.held_until if self._holds else None]
             return min(filter(None, others), default=None)
         return min(filter(None, (self._next_instant(watermark), self._next_fill())), default=None)
+
+    @property
+    def _holds(self) -> bool:
+        """Whether what waits is held by a stop that the next plan sees again."""
+        return self.line.held_until is not None and self.line.waiting_count > 0
 
     def _next_fill(self) -> datetime | None:
         return None if self.fills is None else self.fills.wake_at

@@ -34,7 +34,7 @@ from everytick.domain.promises import (
     promises_of,
 )
 from everytick.domain.schedule import waits_for_end
-from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.statuses import WELL, OccurrenceStatus
 from everytick.domain.upcoming import TICK, in_force, upcoming
 from everytick.domain.values import value
 from everytick.schedules.deadlines import Deadlines, deadlines
@@ -47,8 +47,6 @@ RECHECK, LEAST_RECHECK = timedelta(seconds=5), timedelta(minutes=5)
 between it is after a tenth of the time that it lasts already: many jobs may be broken at once, and for long."""
 
 _S = OccurrenceStatus
-WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
-"""The ends that count as a success, as in `last_success` of a job."""
 
 _EXCUSED = frozenset({Why.ADJUSTED, Why.MOVED, Why.RESCHEDULED, Why.DISABLED, Why.PAUSED, Why.SUCCESSFUL, Why.REMOVED})
 """Why an instant did not run although nothing went wrong: people decided so, or its work was done already."""

@@ -6,10 +6,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import merge
 
+from everytick.domain.facts import Adjusts, Pause, Reschedule, Resume, UndoReschedule, adjusted
 from everytick.domain.job import Job, Task
 from everytick.domain.policies import UpdatePolicy
+from everytick.domain.rollouts import Rollout
 from everytick.domain.schedule import waits_for_end
-from everytick.domain.snapshots import Edition, JobSnapshot, Missed, PausedSpan
+from everytick.domain.snapshots import Edition, JobSnapshot, Missed, PausedSpan, Rescheduled
 from everytick.domain.upcoming import effective, in_force, upcoming
 from everytick.domain.updates import asked_edition, numbered, updated
 from everytick.domain.values import value
@@ -27,7 +29,8 @@ class Revision:
     """The coming runs that an edit adds, removes and keeps, through a moment; None says that these are all.
 
     What is kept runs by the new version. Every run to come has the tasks in `tasks_added`, and none has those in
-    `tasks_removed`, which stay in history. `moments` are when versions of the edit come into force that wait.
+    `tasks_removed`, which stay in history. `moments` are when versions of the edit come into force that wait, and
+    `rollout` are the stages in which it is tried before: until then no run to come moves.
     """
 
     added: tuple[datetime, ...]
@@ -38,6 +41,7 @@ class Revision:
     tasks_removed: tuple[str, ...] = ()
     tasks_changed: tuple[str, ...] = ()
     moments: tuple[datetime, ...] = ()
+    rollout: Rollout | None = None
 
     @property
     def moved(self) -> tuple[tuple[datetime, datetime], ...]:
@@ -82,8 +86,10 @@ def revise(
     tasks_added, tasks_removed, tasks_changed = task_changes(tasks[0], tasks[-1]) if tasks else ((), (), ())
     known = 0 if before is None else len(before.editions)
     waits = () if after is None else after.editions[known:]
-    moments = tuple(each.in_force_after for each in waits if each.in_force_after and each.in_force_after > now)
-    return Revision(added, removed, kept, through, tasks_added, tasks_removed, tasks_changed, moments)
+    later = (each.in_force_after for each in waits if each.rollout is None)
+    moments = tuple(at for at in later if at is not None and at > now)
+    trial = waits[-1].rollout if waits else None
+    return Revision(added, removed, kept, through, tasks_added, tasks_removed, tasks_changed, moments, trial)
 
 
 def task_changes(
@@ -153,7 +159,8 @@ def with_edit(before: JobSnapshot | None, job: Job, now: datetime, policy: Updat
         return JobSnapshot(job.id, 1, 1, now, (Edition(job),))
     current = in_force(before.editions, now)
     calendar = calendar_of(current.schedule, current.settings.timezone)
-    editions = updated(before, job, policy or job.settings.update_policy, now, calendar)
+    lasts = policy is not None and policy.is_lasting
+    editions = updated(before, job, policy or job.settings.update_policy, now, calendar, is_lasting=lasts)
     made = numbered(editions, before.editions[-1].job.version, "")
     dated = tuple(replace(each, job=replace(each.job, updated_at=now)) for each in made)
     return replace(before, editions=(*before.editions, *dated))
@@ -171,3 +178,25 @@ def resumed(before: JobSnapshot, now: datetime, missed: Missed | None = None) ->
         for each in before.pauses
     )
     return replace(before, pauses=pauses)
+
+
+def with_fact(
+    before: JobSnapshot, fact: Pause | Resume | Reschedule | UndoReschedule | Adjusts, now: datetime
+) -> JobSnapshot:
+    """Return what a plan will see once this is said of the schedule."""
+    match fact:
+        case Pause():
+            held = [each for each in before.pauses if each.holds(now)]
+            since = held[0].since if held else now
+            others = [each for each in before.pauses if not each.holds(now)]
+            return replace(before, pauses=(*others, PausedSpan(since, fact.until, fact.missed, fact.reason, fact.by)))
+        case Resume():
+            return resumed(before, now, fact.missed)
+        case Reschedule():
+            return replace(before, reschedule=Rescheduled(now, fact.to, fact.by))
+        case UndoReschedule():
+            is_meant = before.reschedule is not None and before.reschedule.to == fact.to
+            return replace(before, reschedule=None) if is_meant else before
+    known = {each.at: each for each in before.adjustments}
+    made = adjusted(known.get(fact.at), fact, now, before.watermark)
+    return before if made is None else replace(before, adjustments=tuple({**known, fact.at: made}.values()))

@@ -25,6 +25,8 @@ def stop_or_restart(snapshot: JobSnapshot, job: Job, now: datetime, line: Line) 
         line.cancel_all("the stop schedule", before=stop)
     if restart is not None:
         line.cancel_all("the restart schedule", before=restart)
+    if (seen := max(filter(None, (stop, restart)), default=None)) is not None:
+        line.hold(seen, seen + job.settings.grace)
     if restart is None or _is_held(snapshot, restart):
         return None
     newcomer = restarting(job, restart)

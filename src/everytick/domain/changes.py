@@ -6,11 +6,12 @@ service; None takes any. It is compared with what is there before the first chan
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from everytick.domain.facts import Pause, Resume
 from everytick.domain.job import Job
 from everytick.domain.policies import UpdatePolicy
+from everytick.domain.rollouts import RolloutVerdict
 from everytick.domain.values import value
 from everytick.errors import VersionConflict
 
@@ -28,12 +29,14 @@ class Rename:
 class Put:
     """Create the job or make this its next version; an equal definition changes nothing.
 
-    `policy` says when this version comes into force, instead of the definition's own `update_policy`.
+    `policy` says when this version comes into force, instead of the definition's own `update_policy`. A `verdict`
+    says that it comes of a rollout.
     """
 
     job: Job
     expected: int | None = None
     policy: UpdatePolicy | None = None
+    verdict: RolloutVerdict | None = None
 
     @property
     def name(self) -> str:
@@ -76,3 +79,17 @@ def refuse_unexpected(changes: Sequence[Edit], versions: Mapping[str, int]) -> N
         found = versions.get(change.name, 0)
         if change.expected is not None and change.expected != found:
             raise VersionConflict(change.name, change.expected, found)
+
+
+@value(frozen=True)
+class Change:
+    """The change of one job, made or drafted: added, changed, unchanged, removed or kept.
+
+    `parts` names what differs in a changed one. A sync keeps a job that this code or folder no
+    longer defines as long as another living node does.
+    """
+
+    name: str
+    kind: Literal["added", "changed", "unchanged", "removed", "kept"]
+    version: int | None
+    parts: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from everytick.domain.config import Overrides
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
+from everytick.domain.rollouts import RolloutVerdict
 from everytick.domain.snapshots import Adjustment, JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import ComingRun
@@ -136,6 +137,7 @@ class Plan:
     `coming` are the runs to come that the job's horizon shows. It is None for a job without one.
 
     `turned` is a version that has waited and came into force: what no node has claimed takes it.
+    `verdict` is what the outcomes of a rollout have decided: the node asks for that edit once the plan is committed.
     """
 
     job_id: str
@@ -161,6 +163,7 @@ class Plan:
     filling: Filling | None = None
     turned: Turned | None = None
     lifts: bool = False
+    verdict: RolloutVerdict | None = None
 
 
 PUT_OFF_FOR = timedelta(minutes=1)

@@ -13,6 +13,9 @@ from typing import NamedTuple
 from everytick.domain.values import value
 from everytick.errors import InvalidDuration, InvalidInstant, shown
 
+TICK = timedelta(microseconds=1)
+"""The shortest time that the stores tell apart."""
+
 _MAX_CHARACTERS = 200
 _SECOND = 1_000_000
 _UNITS = {"w": 0, "d": 0, "h": 3600 * _SECOND, "m": 60 * _SECOND, "s": _SECOND, "ms": 1000, "us": 1}

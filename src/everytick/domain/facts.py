@@ -14,6 +14,7 @@ from everytick.domain.limits import Rate
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
+from everytick.domain.schedule import Schedule
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Missed, Request
 from everytick.domain.values import value
 
@@ -206,13 +207,16 @@ class DropLimit:
 class PutBrake:
     """Let nothing of the reach start from `since` on, or from now on, until `until` or until people release it.
 
-    One that holds from now on replaces those that hold. What runs goes on.
+    One that holds from now on replaces those that hold. What runs goes on. With `begins` and `ends` it comes again:
+    from each instant of the one to the first of the other after it.
     """
 
     since: datetime | None = None
     until: datetime | None = None
     reason: str = ""
     by: str = ""
+    begins: Schedule | None = None
+    ends: Schedule | None = None
 
 
 @value

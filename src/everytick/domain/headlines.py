@@ -1,7 +1,9 @@
 """The headline of an error: the one line of a traceback that says what happened."""
 
+import re
 from dataclasses import fields
 from datetime import timedelta
+from hashlib import sha1
 from itertools import dropwhile
 
 from everytick.domain.config import Settings
@@ -12,6 +14,16 @@ _DEFAULT_TASK_TIMEOUT = next(each.default for each in fields(Settings) if each.n
 _TRACEBACK = "Traceback (most recent call last):"
 _LONGEST = 300
 """Characters of a headline. A log line or a table cell is for a glance; the whole text stands with the attempt."""
+
+_VARYING = re.compile(
+    r"""0x[0-9a-f]+|\b(?=[0-9a-f-]*\d)[0-9a-f]{4,}(?:-[0-9a-f]+)*\b|\d+|"[^"]*"|'[^']*'""", re.IGNORECASE
+)
+"""What differs between two errors of one kind: numbers, ids and what is quoted."""
+
+
+def fingerprint(error: str) -> str:
+    """Return the same 16 digits for errors whose headlines differ by numbers, ids and quoted texts only."""
+    return sha1(_VARYING.sub("#", headline(error)).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def headline(error: str) -> str:

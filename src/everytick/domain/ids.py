@@ -6,11 +6,13 @@ or a random source: a key that a caller did not give is made at the door, before
 first write, so that a repeated write finds its own effect.
 """
 
+import re
 from datetime import UTC, datetime
 from hashlib import sha1
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+_JOB_ID = re.compile("job_[0-9a-f]{40}")
 _OCCURRENCES = bytes.fromhex("6ba7b8109dad11d180b400c04fd430c8")
 _RUNS = bytes.fromhex("6ba7b8119dad11d180b400c04fd430c8")
 _ATTEMPTS = bytes.fromhex("6ba7b8129dad11d180b400c04fd430c8")
@@ -26,6 +28,11 @@ def job_id(name: str, nth: int = 1) -> str:
     """
     text = f"job:{name}" if nth == 1 else f"job:{name}:{nth}"
     return "job_" + sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def is_job_id(text: str) -> bool:
+    """Tell whether a text is the id of a job, rather than a name."""
+    return _JOB_ID.fullmatch(text) is not None
 
 
 def task_id(job_id: str, name: str) -> str:

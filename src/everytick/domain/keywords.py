@@ -12,6 +12,7 @@ from everytick.domain.dependencies import Dependency
 from everytick.domain.notices import Notify
 from everytick.domain.policies import OnCreate, Recovery, Retention, UpdatePolicy
 from everytick.domain.retry import Retry
+from everytick.domain.rollouts import Rollout
 from everytick.domain.schedule import Schedule
 
 Duration: TypeAlias = timedelta | str
@@ -79,7 +80,7 @@ class JobPolicies(TaskPolicies, total=False):
     on_orphan: OnOrphanWord | Unset
     """What becomes of an occurrence whose node fell silent."""
 
-    update_policy: UpdateKindWord | str | UpdatePolicy | Unset
+    update_policy: UpdateKindWord | str | UpdatePolicy | Rollout | Unset
     """When a new version comes into force, and for how long."""
 
     priority: int | Unset

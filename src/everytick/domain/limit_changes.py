@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from everytick.domain.facts import DropLimit, Limiting, PutBrake, ReleaseBrake, SetLimit
 from everytick.domain.limits import BrakeRecord, LimitRecord, Reach, Releasing, soft_rate
+from everytick.domain.schedule import Schedule
 from everytick.errors import InvalidLimit
 
 ENDED_BY_TIME = "release: the end of the brake has come"
 """The change when a brake ends by itself."""
+
+_TICK = timedelta(microseconds=1)
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 MOST_BRAKES = 100
 """How many brakes one reach may have, with those that are still to come."""
@@ -31,11 +35,25 @@ def wished(reach: Reach, fact: Limiting, now: datetime) -> tuple[Reach, str]:
             return _released(reach, fact, now)
 
 
+def _frozen(reach: Reach, fact: PutBrake, begins: Schedule, ends: Schedule, now: datetime) -> tuple[Reach, str]:
+    """Add a brake that comes again. It holds at once if a window of it is open."""
+    kept = tuple(brake for brake in reach.brakes if (brake.begins, brake.ends) != (begins, ends))
+    if len(kept) >= MOST_BRAKES:
+        raise InvalidLimit(reach.name, f"has {MOST_BRAKES} brakes already: release some of them")
+    made = BrakeRecord(_LONG_AGO, None, fact.reason, fact.by, begins, ends).at(now)
+    if made is None or made.until is None:
+        raise InvalidLimit(str(begins), f"names no window that is to come and ends by '{ends}'")
+    brakes = tuple(sorted((*kept, made), key=lambda brake: brake.since))
+    return replace(reach, brakes=brakes), f"brake from each '{begins}' to '{ends}'"
+
+
 def _braked(reach: Reach, fact: PutBrake, now: datetime) -> tuple[Reach, str]:
+    if fact.begins is not None and fact.ends is not None:
+        return _frozen(reach, fact, fact.begins, fact.ends, now)
     since = now if fact.since is None else max(fact.since, now)
     if fact.until is not None and fact.until <= since:
         raise InvalidLimit(fact.until.isoformat(), f"is not after the beginning, {since.isoformat()}")
-    kept = reach.brakes if since > now else tuple(brake for brake in reach.brakes if not brake.holds(now))
+    kept = tuple(each for each in reach.brakes if since > now or each.begins is not None or not each.holds(now))
     if len(kept) >= MOST_BRAKES:
         raise InvalidLimit(reach.name, f"has {MOST_BRAKES} brakes already: release some of them")
     made = BrakeRecord(since, fact.until, fact.reason, fact.by)
@@ -49,20 +67,29 @@ def _braked(reach: Reach, fact: PutBrake, now: datetime) -> tuple[Reach, str]:
 
 def _released(reach: Reach, fact: ReleaseBrake, now: datetime) -> tuple[Reach, str]:
     if reach.brake(now) is None:
-        to_come = tuple(brake for brake in reach.brakes if brake.is_over(now))
+        to_come = tuple(brake for brake in reach.brakes if brake.is_over(now) and brake.begins is None)
         return replace(reach, brakes=to_come), "" if to_come == reach.brakes else "brakes to come removed"
-    kept = tuple(brake for brake in reach.brakes if not brake.holds(now))
+    # Of one that comes again only the window that is open ends.
+    kept = tuple(left for left in (_after(brake, now) for brake in reach.brakes) if left is not None)
     if fact.at_once:
         return replace(reach, brakes=kept, release=None), "release at once"
     release = Releasing(now, fact.rate, None, fact.by)
     return replace(reach, brakes=kept, release=release), "release" if fact.rate is None else f"release {fact.rate}"
 
 
+def _after(brake: BrakeRecord, now: datetime) -> BrakeRecord | None:
+    """Return what is left of a brake that is released now."""
+    if not brake.holds(now):
+        return brake
+    return None if brake.begins is None else replace(brake, since=now + _TICK, until=None).at(now)
+
+
 def settled(reach: Reach, now: datetime, waiting: Callable[[], int]) -> Reach:
     """Return the reach as time has left it: a brake whose end has come is released; `waiting` counts for a release."""
     over = [brake.until for brake in reach.brakes if brake.until is not None and brake.is_over(now)]
     if over:
-        left = tuple(brake for brake in reach.brakes if not brake.is_over(now))
+        later = (_rolled(brake, now) if brake.is_over(now) else brake for brake in reach.brakes)
+        left = tuple(sorted((brake for brake in later if brake is not None), key=lambda brake: brake.since))
         # People who released it sooner have said how.
         release = Releasing(max(over), None, None, "") if reach.release is None else reach.release
         reach = replace(reach, brakes=left, release=release)
@@ -73,6 +100,11 @@ def settled(reach: Reach, now: datetime, waiting: Callable[[], int]) -> Reach:
         count = waiting()
         known = replace(known, left=count, rate=soft_rate(count) if known.rate is None else known.rate)
     return replace(reach, release=known if known.left else None)
+
+
+def _rolled(brake: BrakeRecord, now: datetime) -> BrakeRecord | None:
+    """Return a brake whose window is over with the next one, if it comes again."""
+    return None if brake.begins is None else brake.at(now)
 
 
 def is_unsettled(reach: Reach, now: datetime) -> bool:

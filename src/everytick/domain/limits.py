@@ -10,7 +10,7 @@ queue is among the needs anyhow, and `all` needs no name.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from math import ceil
 from typing import NamedTuple, Protocol, TypeVar
@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from everytick.domain.durations import duration, format_duration
 from everytick.domain.names import checked_name, did_you_mean, kept_once
 from everytick.domain.needs import DEFAULT_QUEUE
+from everytick.domain.schedule import Schedule
 from everytick.domain.values import value
 from everytick.errors import InvalidLimit
 
@@ -76,16 +77,35 @@ class LimitRecord:
 
 @value(frozen=True)
 class BrakeRecord:
-    """From `since` on nothing starts, until `until` or until people release it."""
+    """From `since` on nothing starts, until `until` or until people release it.
+
+    One that comes again has the schedules of its beginnings and its ends: each window begins with an instant of
+    `begins` and ends with the first of `ends` after it. `since` and `until` are then the window of when it was written,
+    or the next one; no window that began before `since` holds.
+    """
 
     since: datetime
     until: datetime | None
     reason: str
     by: str
+    begins: Schedule | None = None
+    ends: Schedule | None = None
+
+    def at(self, now: datetime) -> "BrakeRecord | None":
+        """Return it with the window that holds now, or with the next one; None if none is to come."""
+        if self.begins is None or self.ends is None:
+            return self
+        begin = self.begins.last_at(now)
+        until = None if begin is None else self.ends.next_after(begin)
+        if begin is None or begin < self.since or (until is not None and until <= now):
+            begin = self.begins.next_after(max(now, self.since - _TICK))
+            until = None if begin is None else self.ends.next_after(begin)
+        return None if begin is None else replace(self, since=begin, until=until)
 
     def holds(self, now: datetime) -> bool:
         """Whether nothing starts now."""
-        return self.since <= now and (self.until is None or now < self.until)
+        found = self.at(now)
+        return found is not None and found.since <= now and (found.until is None or now < found.until)
 
     def is_over(self, now: datetime) -> bool:
         """Whether its end has come."""
@@ -112,8 +132,8 @@ class Reach:
     release: Releasing | None = None
 
     def brake(self, now: datetime) -> BrakeRecord | None:
-        """Return the brake that holds now."""
-        return next((brake for brake in self.brakes if brake.holds(now)), None)
+        """Return the brake that holds now, with the window that it is in."""
+        return next((brake.at(now) for brake in self.brakes if brake.holds(now)), None)
 
     @property
     def is_empty(self) -> bool:
@@ -154,6 +174,11 @@ class Limits:
     now: datetime
     reaches: tuple[ReachRecord, ...] = ()
     changes: tuple[LimitChange, ...] = ()
+
+    def frozen_at(self, names: Collection[str], at: datetime) -> BrakeRecord | None:
+        """Return the brake of these reaches that will hold at a moment to come, as far as is known now."""
+        brakes = (each.reach.brake(at) for each in self.reaches if each.reach.name in names)
+        return next((brake for brake in brakes if brake is not None), None)
 
     def held_back(self, names: Collection[str]) -> ReachRecord | None:
         """Return the first of these reaches of which nothing may start now: a brake before a limit."""

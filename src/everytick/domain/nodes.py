@@ -24,7 +24,8 @@ class NodeFacts:
     said before, each with the file. `unknown_targets` are the jobs, by their ids, of which
     something came that it did not know how to run, each with the reason. `met` are the texts of
     needs that it meets: it plans and claims jobs that need one of these. `defines` are the hashes
-    of the sets of names of the jobs that its code and its files define.
+    of the sets of names of the jobs that its code and its files define. `pings` says that it can tell an outside
+    address that the fleet lives.
     """
 
     version: str
@@ -43,6 +44,7 @@ class NodeFacts:
     heartbeat: timedelta = timedelta(seconds=5)
     met: tuple[str, ...] = ()
     defines: tuple[str, ...] = ()
+    pings: bool = False
 
     def as_data(self) -> dict[str, Any]:
         """Return it as JSON can carry it."""
@@ -63,6 +65,7 @@ class NodeFacts:
             "heartbeat": self.heartbeat / timedelta(seconds=1),
             "met": list(self.met),
             "defines": list(self.defines),
+            "pings": self.pings,
         }
 
 
@@ -85,6 +88,7 @@ def facts_from(data: Mapping[str, Any]) -> NodeFacts:
         heartbeat=timedelta(seconds=data.get("heartbeat", 5.0)),
         met=tuple(data.get("met", ())),
         defines=tuple(data.get("defines", ())),
+        pings=bool(data.get("pings", False)),
     )
 
 

@@ -14,6 +14,7 @@ from everytick.domain.durations import format_duration, instant
 from everytick.domain.names import checked_name
 from everytick.domain.readers import DURATION, TEXT, PolicyReader, Schema, count, described, one_of, or_null, own, table
 from everytick.domain.reading import INSTANT, LARGEST, choice, fill, keys, length, refused, whole
+from everytick.domain.rollouts import Rollout, rollout
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies
 
@@ -107,6 +108,7 @@ class UpdateKind(StrEnum):
     IMMEDIATE = "immediate"
     GRACEFUL = "graceful"
     WINDOWED = "windowed"
+    ROLLOUT = "rollout"
 
 
 def late_overlap(given: object) -> LateOverlap:
@@ -219,25 +221,29 @@ def on_create(given: object) -> OnCreate:
 
 @value(frozen=True)
 class UpdatePolicy:
-    """When a new version comes into force: at once, after runs that are scheduled already, or for a while.
+    """When a new version comes into force: at once, after runs that are scheduled already, for a while, or once tried.
 
     `graceful` leaves the next `occurrences` to the old version, or all through `duration`.
-    `windowed` gives them to the new one; then the old version is in force again.
+    `windowed` gives them to the new one; then the old version is in force again. `rollout` says how it is tried first.
     """
 
     kind: UpdateKind
     occurrences: int | None
     duration: timedelta | None
+    rollout: Rollout | None
 
     def __init__(
         self,
         kind: str = UpdateKind.IMMEDIATE,
         occurrences: int | None = None,
         duration: timedelta | str | None = None,
+        rollout: Rollout | None = None,
     ) -> None:
         word = choice("update_policy", UpdateKind, kind)
-        if word is UpdateKind.IMMEDIATE and (occurrences is not None or duration is not None):
+        if word in (UpdateKind.IMMEDIATE, UpdateKind.ROLLOUT) and (occurrences is not None or duration is not None):
             raise refused("update_policy", kind, "takes no bound", *_UPDATES)
+        if (word is UpdateKind.ROLLOUT) != (rollout is not None):
+            raise refused("update_policy", kind, "and the stages of a rollout belong together", *_UPDATES)
         if occurrences is not None and duration is not None:
             raise refused("update_policy", kind, "takes so many occurrences or a length of time, not both", *_UPDATES)
         if word is UpdateKind.GRACEFUL and occurrences is None and duration is None:
@@ -251,11 +257,19 @@ class UpdatePolicy:
             if occurrences is None
             else whole("update_policy occurrences", occurrences, 1, MOST_OCCURRENCES),
             duration=None if duration is None else length("update_policy duration", duration, INSTANT),
+            rollout=rollout,
         )
 
     def __str__(self) -> str:
+        if self.rollout is not None:
+            return f"{self.kind} {self.rollout}"
         bound = self.occurrences if self.duration is None else format_duration(self.duration)
         return str(self.kind) if self == UpdatePolicy(self.kind) else f"{self.kind} {bound}"
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the new version stays in force once it is."""
+        return self.kind not in (UpdateKind.WINDOWED, UpdateKind.ROLLOUT)
 
     def as_data(self) -> object:
         """Return the text that reads back equal."""
@@ -272,17 +286,22 @@ _UPDATES = (
     'update_policy="immediate", in force at once',
     'update_policy="graceful" or "graceful 3" or "graceful 2d", after the next run, the next three, or two days',
     'update_policy="windowed 5" or "windowed 30d", for so many runs or so long',
+    'update_policy="rollout 10% after 20", for a tenth of the runs first',
 )
 
 
 def update_policy(given: object) -> UpdatePolicy:
-    """Read `"immediate"`, `"graceful"`, `"graceful 3"`, `"graceful 2d"`, `"windowed"`, `"windowed 5"`, …"""
+    """Read `"immediate"`, `"graceful"`, `"graceful 3"`, `"graceful 2d"`, `"windowed 5"`, `"rollout 10%"`, …"""
     if isinstance(given, UpdatePolicy):
         return given
+    if isinstance(given, Rollout):
+        return UpdatePolicy(UpdateKind.ROLLOUT, rollout=given)
     if not isinstance(given, str):
         raise refused("update_policy", given, "must be text", *_UPDATES)
     word, _, bound = given.strip().partition(" ")
     bound = bound.strip()
+    if word == UpdateKind.ROLLOUT:
+        return UpdatePolicy(word, rollout=rollout(bound))
     if not bound:
         return UpdatePolicy(choice("update_policy", UpdateKind, word))
     if bound.isascii() and bound.isdigit():
@@ -382,11 +401,16 @@ UPDATE_POLICY = PolicyReader(
     own(update_policy),
     {
         "anyOf": [
-            {"enum": [str(word) for word in UpdateKind]},
-            {**TEXT, "pattern": "^(graceful|windowed) .+$", "examples": ["graceful 3", "windowed 30d"]},
+            {"enum": [str(word) for word in UpdateKind if word is not UpdateKind.ROLLOUT]},
+            {
+                **TEXT,
+                "pattern": "^(graceful|windowed|rollout) .+$",
+                "examples": ["graceful 3", "windowed 30d", "rollout 10% 50% after 20 failures 1"],
+            },
         ]
     },
-    "UpdateKindWord | str | UpdatePolicy",
+    "UpdateKindWord | str | UpdatePolicy | Rollout",
+    python="Rollout(share=0.1, after=20, max_failures=1)",
     choices=UpdateKind,
 )
 RECOVERY = PolicyReader(

@@ -15,6 +15,7 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
+from everytick.domain.rollouts import Rollout, TrialCounts
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 
@@ -35,13 +36,15 @@ class Edition:
     """A definition and the moment after which it is in force; None means from the beginning.
 
     A later version that is in force takes the place of every earlier one. `by` is who wrote it. `follows` is the
-    windowed version whose window ends before this one: only the window asked for it.
+    windowed version whose window ends before this one, or the one whose rollout was rolled back: only that asked for
+    it. `rollout` are the stages that are left of a version on trial, which is never in force.
     """
 
     job: Job
     in_force_after: datetime | None = None
     by: str = ""
     follows: int | None = None
+    rollout: Rollout | None = None
 
     @property
     def has_waited(self) -> bool:
@@ -309,6 +312,7 @@ class JobSnapshot:
     `requests` are those that have come, of a retired job all; `next_request_at` is when the next one comes.
     `dependence` is there where a definition says `depends_on`. `is_needed` says that another job depends on this one.
     `backfill` is the first one that is approved and not filled; `more_backfills` says that others wait behind it.
+    `trial` is what became of the occurrences of a version on trial; it is there where the newest edition is one.
     """
 
     job_id: str
@@ -338,3 +342,4 @@ class JobSnapshot:
     is_needed: bool = False
     backfill: OpenBackfill | None = None
     more_backfills: bool = False
+    trial: TrialCounts | None = None

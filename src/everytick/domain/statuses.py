@@ -70,6 +70,12 @@ ENDED = frozenset(_O) - ACTIVE
 FINISHED = ENDED - {_O.SKIPPED, _O.MISSED, _O.SUPERSEDED}
 """The ends that something which had started can come to by itself, or by a cancel or a loss."""
 
+WELL = frozenset({_O.COMPLETED, _O.COMPLETED_WITH_ERRORS})
+"""The ends that count as a success, as in `last_success` of a job."""
+
+FAILURES = frozenset({_O.FAILED, _O.FAILED_STALE, _O.COMPLETED_WITH_ERRORS})
+"""The ends that people call a failure: a task failed, or the node was lost."""
+
 RUN_ENDED = frozenset(_R) - {_R.PENDING, _R.RUNNING}
 """A run is over; only `on_orphan` restart opens it again."""
 

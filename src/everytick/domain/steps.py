@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from everytick.domain.config import Level, Overrides
 from everytick.domain.job import Job, Task
-from everytick.domain.occurrence import Occurrence
+from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.outcome import Lost, Outcome
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Failure, Mode, OnOrphan
@@ -223,6 +223,7 @@ class OccurrenceHeader:
     is_recovery_run: bool = False
     found: OccurrenceStatus = OccurrenceStatus.PENDING
     holds_place: bool = False
+    cause: Cause = Cause.SCHEDULE
 
 
 @value
@@ -342,6 +343,7 @@ def header_of(occurrence: Occurrence, rules: Rules) -> OccurrenceHeader:
         scheduled_for=occurrence.scheduled_for,
         rules=rules,
         is_recovery_run=occurrence.is_recovery_run,
+        cause=occurrence.cause,
     )
 
 

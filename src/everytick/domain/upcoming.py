@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from everytick.domain.config import Overrides
+from everytick.domain.durations import TICK as TICK
 from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause
 from everytick.domain.policies import MOST_COMING
 from everytick.domain.schedule import Schedule, waits_for_end
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, JobSnapshot, PausedSpan, Rescheduled
 from everytick.domain.values import value
 
-TICK = timedelta(microseconds=1)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 # At most so many skipped or moved instants are passed by in one answer.
 _LOOKS = 10_000
@@ -42,12 +43,26 @@ def effective(editions: Sequence[Edition]) -> Sequence[Edition]:
     """
     if len(editions) < 2:
         return editions
+    if editions[-1].rollout is not None or any(each.rollout is not None for each in editions):
+        # A version on trial is never in force. The first one is no trial: it was in force when the others were written.
+        editions = [each for each in editions if each.rollout is None] or editions[:1]
     found = [editions[-1]]
     for edition in editions[-2::-1]:
         since, later = edition.in_force_after, found[-1].in_force_after
         if later is not None and (since is None or since < later or edition is editions[0]):
             found.append(edition)
     return found[::-1]
+
+
+def trial_of(editions: Sequence[Edition]) -> Edition | None:
+    """Return the version on trial: the newest, unless people or outcomes have ended its rollout."""
+    return editions[-1] if editions[-1].rollout is not None else None
+
+
+def is_counted(trial: Edition, cause: Cause, scheduled_for: datetime) -> bool:
+    """Whether an occurrence belongs to the stage of a rollout: an instant or a trigger after the stage began."""
+    since = trial.job.updated_at
+    return cause in (Cause.SCHEDULE, Cause.TRIGGER) and since is not None and scheduled_for > since
 
 
 def editions_to_come(editions: Sequence[Edition], now: datetime) -> list[Edition]:

@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from everytick.domain.config import Level, Overrides, Settings
 from everytick.domain.job import Job, same_definition
 from everytick.domain.policies import UpdateKind, UpdatePolicy
+from everytick.domain.rollouts import NEVER, RolloutVerdict, Way
 from everytick.domain.snapshots import Edition, JobSnapshot
-from everytick.domain.upcoming import TICK, editions_to_come, in_force, upcoming
+from everytick.domain.upcoming import TICK, editions_to_come, in_force, trial_of, upcoming
 from everytick.errors import InvalidPolicies
 
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
@@ -27,26 +28,51 @@ _PERIODS = (
 
 
 def updated(
-    snapshot: JobSnapshot, job: Job, policy: UpdatePolicy, now: datetime, calendar: tzinfo = UTC
+    snapshot: JobSnapshot,
+    job: Job,
+    policy: UpdatePolicy,
+    now: datetime,
+    calendar: tzinfo = UTC,
+    *,
+    is_lasting: bool = False,
 ) -> tuple[Edition, ...]:
     """Return the editions to add for this definition, in the order of their versions; their jobs have no number yet.
 
     `calendar` is the zone of the job's schedule, by which periods begin and end. A windowed update adds the version
     that is in force in the window, and what is in force afterwards: `follows` is then 0, for the first of them.
+    With `is_lasting` the definition is to stay, also if it is on trial.
     """
     current, later = in_force(snapshot.editions, now), editions_to_come(snapshot.editions, now)
-    if _is_alike(asked_edition(snapshot.editions, now).job, job):
-        return _carried(current, later, job, now)
+    trial = trial_of(snapshot.editions)
+    if _is_alike(asked_edition(snapshot.editions, now).job, job) and not (trial is not None and is_lasting):
+        return _carried(current, [*later, trial] if trial is not None else later, job, now)
     if current.settings.depends_on != job.settings.depends_on:
         return _depending(job, policy, now)
     if policy.kind is UpdateKind.IMMEDIATE or snapshot.retire_at is not None or not (job.enabled and current.enabled):
         return (Edition(job, now),)
     if policy.kind is UpdateKind.WINDOWED:
         return _windowed(snapshot, job, policy, now, calendar)
+    if policy.rollout is not None:
+        return (Edition(job, NEVER, rollout=policy.rollout),)
     if _names(current) == _names(job):
         # No instant moves: there is nothing to wait for.
         return (Edition(job, now),)
     return (Edition(job, _end(snapshot, policy, now, calendar) or now),)
+
+
+def settled(snapshot: JobSnapshot, verdict: RolloutVerdict, now: datetime) -> tuple[Edition, ...]:
+    """Return the edition that the outcomes of a rollout have decided: the next stage, the version itself, or the old.
+
+    What was rolled back follows the version on trial, so that a file or code which still says it changes nothing.
+    """
+    trial = trial_of(snapshot.editions)
+    assert trial is not None, f"version {verdict.version} is on trial"
+    assert trial.rollout is not None, "it has a stage"
+    if verdict.way is Way.BACK:
+        return (Edition(in_force(snapshot.editions, now), now, follows=trial.job.version),)
+    if trial.rollout.rest is None:
+        return (Edition(trial.job, now),)
+    return (Edition(trial.job, NEVER, rollout=trial.rollout.rest),)
 
 
 def asked_edition(editions: Iterable[Edition], now: datetime) -> Edition:
@@ -61,10 +87,10 @@ def asked_edition(editions: Iterable[Edition], now: datetime) -> Edition:
 
 def _depending(job: Job, policy: UpdatePolicy, now: datetime) -> tuple[Edition, ...]:
     """What a job depends on is followed at once, by other jobs too: an edit of it neither waits nor ends by itself."""
-    if policy.kind is UpdateKind.WINDOWED:
+    if policy.kind in (UpdateKind.WINDOWED, UpdateKind.ROLLOUT):
         raise InvalidPolicies(
             job.name,
-            f"update_policy '{policy}' would end by itself, and what a job depends on is followed for good",
+            f"update_policy '{policy}' may end by itself, and what a job depends on is followed for good",
             ('policy="immediate" for an edit of depends_on', "depends_on as it is"),
         )
     return (Edition(job, now),)
@@ -98,7 +124,12 @@ def _carried(current: Job, later: Sequence[Edition], job: Job, now: datetime) ->
     return (
         Edition(switched(current, job), now),
         *(
-            Edition(switched(each.job, job), each.in_force_after, follows=None if each.follows is None else 0)
+            Edition(
+                switched(each.job, job),
+                each.in_force_after,
+                follows=None if each.follows is None else 0,
+                rollout=each.rollout,
+            )
             for each in later
         ),
     )
@@ -186,23 +217,34 @@ def numbered(editions: Sequence[Edition], newest: int, by: str) -> list[Edition]
             replace(each.job, version=newest + 1 + place),
             each.in_force_after,
             by,
-            None if each.follows is None else newest + 1,
+            # 0 is the first of these.
+            newest + 1 if each.follows == 0 else each.follows,
+            each.rollout,
         )
         for place, each in enumerate(editions)
     ]
 
 
-def is_asked(editions: Sequence[Edition], job: Job, now: datetime, *, is_lasting: bool = False) -> bool:
+def is_asked(
+    editions: Sequence[Edition], job: Job, now: datetime, *, is_lasting: bool = False, is_named: bool = False
+) -> bool:
     """Whether this definition was asked for last, so that storing it again changes nothing.
 
     `editions` are the newest and, where it follows a window, that of the window and the one after it. After a window
     both count: what it was for, which a file or code still says, and what is in force again. With `is_lasting` the
-    definition is to stay: then a window is no reason to leave it.
+    definition is to stay: then a window is no reason to leave it. `is_named` says that a policy was named with it: then
+    what was rolled back is tried again.
     """
     asked, newest = asked_edition(editions, now), max(editions, key=lambda each: each.job.version)
+    if newest.rollout is not None and is_lasting:
+        return False
     if asked is not newest:
         return same_definition(asked.job, job) and not is_lasting
     if same_definition(newest.job, job):
         return True
-    windowed = [each.job for each in editions if each.job.version == newest.follows]
+    windowed = [
+        each.job
+        for each in editions
+        if each.job.version == newest.follows and not (is_named and each.rollout is not None)
+    ]
     return not is_lasting and any(same_definition(switched(each, newest.job), job) for each in windowed)

@@ -19,6 +19,7 @@ from everytick.node.slots import Slots
 from everytick.runners import capture
 from everytick.runners.context import Halt, enter, leave
 from everytick.runners.outcomes import failed
+from everytick.runners.tracing import attempt_span
 
 _log = logging.getLogger("everytick.executor")
 
@@ -158,6 +159,8 @@ class Attempts:
             return _stopped(attempt)
         self._owned.latest, attempt.worker = attempt, worker
         enter(context)
+        outcome: Outcome | None = None
+        span = attempt_span(context)
         try:
             outcome = await attempt.body.run(context)
         except asyncio.CancelledError as error:
@@ -169,6 +172,8 @@ class Attempts:
             outcome = failed(error)
         finally:
             attempt.worker = None
+            if span is not None:
+                span.end(outcome)
             # What the node itself says from here on is not the task's.
             leave()
         return outcome

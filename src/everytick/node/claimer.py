@@ -22,10 +22,6 @@ _UNWRITTEN = 2_000
 """With more steps to write than this, nothing is claimed until half of them are written: memory is bounded."""
 
 
-LATE_SHARE = 4
-"""What is late, and what backfills make, gets one slot of so many, and at least one: guaranteed as well as bounded."""
-
-
 class Writes(Protocol):
     """The part that writes steps."""
 
@@ -52,7 +48,7 @@ class Claimer:
     ) -> None:
         self._store, self._scope, self._health, self._slots = store, scope, health, slots
         self._writer, self._inbox, self._monotonic = writer, inbox, monotonic
-        self._timeout = settings.node_timeout.total_seconds()
+        self._timeout, self._late_share = settings.node_timeout.total_seconds(), settings.late_share
         self._missing: dict[ClaimKey, int] = {}
         self._is_resting = self._is_behind = self._is_over = False
         self._is_more = True
@@ -156,8 +152,8 @@ class Claimer:
 
     @property
     def _share(self) -> int:
-        """How many slots what is late may have."""
-        return max(self._slots.count // LATE_SHARE, 1)
+        """How many slots what is late, and what backfills make, may have: guaranteed as well as bounded."""
+        return max(int(self._slots.count * self._late_share), 1)
 
     @contextmanager
     def offer(self, is_wanted: bool) -> Iterator[Offer | None]:

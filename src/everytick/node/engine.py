@@ -38,6 +38,7 @@ from everytick.node.lives import Lives
 from everytick.node.loops import Loops
 from everytick.node.occurrence import AttemptServices, OpenAttempt, OwnedKeys
 from everytick.node.planner import Planner
+from everytick.node.rollouts import Rollouts
 from everytick.node.scope import Scope
 from everytick.node.slots import Slots
 from everytick.node.timeouts import Timeouts
@@ -55,10 +56,19 @@ _log = logging.getLogger("everytick.executor")
 class Engine:
     """Plans due jobs of one store, and runs the occurrences that it claims there in its slots.
 
-    `plans` is where the planner asks and writes: the store, or a gate before it.
+    `plans` is where the planner asks and writes: the store, or a gate before it. Without `rollouts`, versions on trial
+    stay so.
     """
 
-    def __init__(self, store: AnyStore, plans: PlanStore, tools: Tools, scope: Scope, owned: OwnedKeys) -> None:
+    def __init__(
+        self,
+        store: AnyStore,
+        plans: PlanStore,
+        tools: Tools,
+        scope: Scope,
+        owned: OwnedKeys,
+        rollouts: Rollouts | None = None,
+    ) -> None:
         settings, clock, health = tools.settings, tools.clock, tools.health
         self._tools, self._owned = tools, owned
         self.inbox = inbox = Inbox()
@@ -69,7 +79,7 @@ class Engine:
         services = AttemptServices(tools.logs, self._timeouts, Transactions(store, clock, inbox), tools.reporter)
         self._lives = lives = Lives(tools, scope, owned, self.slots, self._attempts, self.writer, services, inbox)
         self.claimer = Claimer(store, scope, settings, health, self.slots, self.writer, inbox, clock.monotonic, owned)
-        self.planner = Planner(plans, tools, scope, self.claimer, inbox)
+        self.planner = Planner(plans, tools, scope, self.claimer, inbox, rollouts)
         self._calm = Calm(self.slots, ready, self.writer)
         self.waking = Waking(store, tools, scope, self.planner, self._calm, inbox)
         table: Handlers = {

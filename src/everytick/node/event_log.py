@@ -47,7 +47,7 @@ def level_of(event: Event) -> int:
     if event.kind == "attempt_ended":
         # The end of an occurrence tells of the attempt that ended it.
         return logging.WARNING if event.status in _FAILED and not event.is_last else logging.DEBUG
-    if event.kind == "promise_broken":
+    if event.kind in ("promise_broken", "rolled_back"):
         return logging.ERROR
     if event.kind == "braked":
         return logging.WARNING

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from everytick.domain.decisions import Plan, Span, Why
+from everytick.domain.decisions import Creation, Plan, Span, Why
 from everytick.domain.headlines import with_limit
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED, RunStatus
@@ -19,6 +19,7 @@ from everytick.domain.steps import OccurrenceEnd, Row, Rules, Step
 from everytick.domain.texts import CLAIM_FAILED, CLAIMED, NOT_ENQUEUED, OVERLAP_SKIPPED, TAKEN_BY_ANOTHER
 from everytick.domain.values import value
 from everytick.node.event_log import log_event, logger
+from everytick.node.meter import Meter
 from everytick.stores.base import Claim, Commit, CommitAnswer, CommitAway, CommitFailed
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Happening(StrEnum):
     BRAKED = "braked"
     RELEASED = "released"
     RUNS_MOVED = "runs_moved"
+    ROLLOUT_WENT_ON = "rollout_went_on"
+    ROLLED_BACK = "rolled_back"
 
 
 @value(frozen=True)
@@ -151,8 +154,10 @@ Listener: TypeAlias = Callable[[Event], None]
 class Listeners:
     """Logs events and passes them on to listeners; a listener that raises is logged, and the others still hear."""
 
-    def __init__(self) -> None:
+    def __init__(self, meter: Meter | None = None) -> None:
         self._listeners: list[Listener] = []
+        self.meter = meter or Meter()
+        """Counts for all parts that tell of events; it is given whole batches, since an event for each costs more."""
 
     @property
     def wanted(self) -> bool:
@@ -184,8 +189,18 @@ def tell_of_plans(planned: "Planned", listeners: Listeners) -> None:
     for snapshot, plan, answer in zip(planned.snapshots, planned.plans, planned.done.answers, strict=True):
         if answer is not Commit.COMMITTED:
             _log_unwritten(snapshot, answer)
-        elif is_wanted or plan.spans:
+            if answer is Commit.STALE:
+                listeners.meter.stale(snapshot)
+            continue
+        if plan.spans or plan.endings or (plan.creations and _is_special(plan.creations)):
+            listeners.meter.plan(snapshot, plan)
+        if is_wanted or plan.spans:
             _tell_of(snapshot, plan, planned.batch.now, listeners)
+
+
+def _is_special(creations: tuple[Creation, ...]) -> bool:
+    """Whether any of them is late, or is not to run."""
+    return len(creations) > 1 or creations[0].late or creations[0].status in ENDED
 
 
 def _tell_of(snapshot: JobSnapshot, plan: Plan, now: datetime, listeners: Listeners) -> None:

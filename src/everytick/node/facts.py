@@ -79,4 +79,5 @@ def facts_of_this_node(settings: NodeSettings, application: str, started_at: dat
         started_at=started_at,
         application=application,
         heartbeat=settings.heartbeat,
+        pings=settings.dead_man_url is not None,
     )

@@ -1,4 +1,7 @@
-"""The janitor: forgets what retention no longer keeps, in small batches, and removes jobs that no node defines."""
+"""The janitor: forgets what retention no longer keeps, in small batches, removes jobs that no node defines, and folds.
+
+To fold is to add what has ended to the counts and lengths that pages read: the end itself does not write them.
+"""
 
 from collections.abc import Callable
 
@@ -26,6 +29,11 @@ class Janitor:
             self._logs.forget_before(self._clock.now() - KEPT)
             await self.retire()
         return forgotten
+
+    async def fold(self) -> int:
+        """Fold one batch and return how many occurrences it held, if it was full: then there is more."""
+        folded = await self._store.fold(self._store.folds_at_once)
+        return folded if folded >= self._store.folds_at_once else 0
 
     async def retire(self) -> None:
         """Remove the jobs that a start left out, once no living node defines them."""

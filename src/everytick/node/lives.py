@@ -50,6 +50,8 @@ from everytick.node.slots import WAIT_SECONDS, Slots
 from everytick.node.tools import Tools
 from everytick.node.writer import Writer
 from everytick.runners.context import Halt
+from everytick.runners.tracing import is_on as is_tracing
+from everytick.runners.tracing import record_occurrence
 from everytick.stores.base import Claim, ClaimKey, Commit, Orders
 
 _log = logging.getLogger("everytick.executor")
@@ -304,9 +306,19 @@ class Lives:
             self._heed(over.occurrence, over.step)
             if over.step.end is not None or over.step.resume_at is not None or over.step.release:
                 self._free(over.occurrence, self._clock.now())
+            self._listeners.meter.step(over.occurrence.claim, over.step)
             self._has_committed(over.occurrence, over.step, self._listeners.wanted)
         for event in over.deferred:
             self.feed(over.occurrence, event)
+
+    def _trace(self, written: StepsWritten) -> None:
+        """Record the spans of the occurrences that have ended. A recorder that fails must not end the node's work."""
+        for occurrence, step, answer in written.answers:
+            if step.end is not None and answer is Commit.COMMITTED:
+                try:
+                    record_occurrence(occurrence.claim.job.name, occurrence.claim.header, step.end)
+                except Exception:  # noqa: BLE001, an exporter of the application's own may raise anything
+                    _log.exception("the span of %r is not recorded; the occurrence itself is", occurrence)
 
     def timed_out(self, timed_out: TimeoutPassed) -> None:
         """Tell an attempt to stop whose timeout has passed."""
@@ -331,6 +343,9 @@ class Lives:
     def steps_written(self, written: StepsWritten) -> None:
         """Go on from the store's answer about each step."""
         is_told = self._listeners.wanted
+        self._listeners.meter.steps(written.answers)
+        if is_tracing():
+            self._trace(written)
         for occurrence, step, answer in written.answers:
             try:
                 if occurrence.awaits_writes is not None:

@@ -13,6 +13,7 @@ from everytick.errors import RecoveryFailed, StoreBroken, StoreUnavailable
 from everytick.node.alarms import Alarms
 from everytick.node.beat import Beat
 from everytick.node.clock import NodeClock, Offset
+from everytick.node.dead_man import PING_SECONDS, DeadMan
 from everytick.node.definers import DefinedNames
 from everytick.node.engine import Engine
 from everytick.node.events import Event, Happening, Listeners
@@ -38,6 +39,7 @@ from everytick.node.outage import Outage
 from everytick.node.promise_watch import PromiseWatch
 from everytick.node.reaper import Reaper
 from everytick.node.reporter import Reporter
+from everytick.node.rollouts import Rollouts
 from everytick.node.scope import Labels, Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.stopping import LAST_WORDS_SECONDS, StopMode, WindDown
@@ -49,6 +51,9 @@ from everytick.stores.addresses import AnyStore
 _log = logging.getLogger("everytick.node")
 
 _JANITOR_SECONDS = 60.0
+_FOLD_SECONDS = 5.0
+"""How often ends are folded: what has ended since is read one by one for every answer."""
+
 _FACTS_SECONDS = 60.0
 _REFUSED_SECONDS = 5.0
 """How soon people see that no node can run a job."""
@@ -125,10 +130,12 @@ class Node:
             self.inbox,
         )
         self._falls_back, self._outage = falls_back, Outage(store, tools, self.scope, self._owned)
-        self.engine = Engine(store, self._outage.gate(store), tools, self.scope, self._owned)
+        rollouts = Rollouts(store, told, self.listeners)
+        self.engine = Engine(store, self._outage.gate(store), tools, self.scope, self._owned, rollouts)
         self.reaper = Reaper(store, self.name, self.clock, self.listeners, settings)
         self.janitor = Janitor(store, self.name, self.clock, self._logs, self.reaper.lives)
         self.promises = PromiseWatch(store, self.scope, told, self.listeners, settings.queues)
+        self._dead_man = DeadMan(store, self.name, settings)
         self._zones = ZoneWatch(store, self.name, self.clock, self.listeners, settings)
         self._beat = Beat(store, self.name, settings.heartbeat.total_seconds(), self.health, self.inbox, self._owned)
         self._loops = Loops(self.clock, self.health)
@@ -169,8 +176,11 @@ class Node:
         loops.begin("reports", self.reporter.run)
         loops.begin_every(self._settings.reaper_interval.total_seconds(), "reaper", self._reap)
         loops.begin_every(_JANITOR_SECONDS, "janitor", self.janitor.round)
+        loops.begin_every(_FOLD_SECONDS, "fold", self.janitor.fold)
         loops.begin_every(_FACTS_SECONDS, "facts", self.register)
         loops.begin_every(_PROMISE_SECONDS, "promises", self.promises.round)
+        if self._settings.dead_man_url is not None:
+            loops.begin_every(PING_SECONDS, "dead-man", self._dead_man.round)
         loops.begin_every(_FACTS_SECONDS, "zones", self._zones.round)
         loops.begin_every(_REFUSED_SECONDS, "refused", self._tell_refused)
         loops.begin_every(_UNKNOWN_SECONDS, "unknown", self._learn_again)

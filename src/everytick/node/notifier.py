@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from everytick.deciding.notices import (
     NEWS,
@@ -13,6 +14,7 @@ from everytick.deciding.notices import (
     notice_job,
     notices_of,
     past_cause,
+    rollout_event,
 )
 from everytick.domain.changes import Put
 from everytick.domain.config import Overrides
@@ -22,6 +24,7 @@ from everytick.domain.job import Job, same_definition
 from everytick.domain.notices import OWNER, NoticeKind
 from everytick.domain.occurrence import Occurrence, TaskRun
 from everytick.domain.promises import OwedBreach
+from everytick.domain.rollouts import RolloutVerdict, Way
 from everytick.domain.steps import OccurrenceEnd
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
 from everytick.stores.base import HistoryFilter
@@ -85,6 +88,15 @@ class Notifier:
                 await self._request(
                     sender, Trigger(breach_key(owed.breach, is_over=is_over), event, None, reason, OWNER)
                 )
+
+    async def tell_rollout(self, job: Job, verdict: RolloutVerdict, version: int, now: datetime) -> None:
+        """Ask for the notice of a rollout that was rolled back, or whose version came into force."""
+        sender = notice_job(job, NoticeKind.ON_RECOVERY if verdict.way is Way.ON else NoticeKind.ON_BREACH)
+        if sender is not None:
+            what = "was rolled back" if verdict.way is Way.BACK else "is in force"
+            reason = f"job '{job.name}': version {verdict.version} {what}"
+            event = rollout_event(job, verdict, version, now)
+            await self._request(sender, Trigger(f"rollout {verdict.version}", event, None, reason, OWNER))
 
     async def _newest(self, subject: str) -> Job | None:
         """Return the newest definition, which says who is told: a corrected address counts at once."""

@@ -241,6 +241,7 @@ class Outage:
         name = job_id if snapshot is None else snapshot.editions[-1].job.name
         text = f"{self._node} fired it while the store was away, and another node has recorded it too"
         _log.warning("occurrence %s of job '%s' is a duplicate: %s", occurrence_id, name, text)
+        self._tools.listeners.meter.duplicate(job_id)
         self._tools.listeners.tell(Event(Happening.DUPLICATE, self._clock.now(), name, occurrence_id, text=text))
 
 

@@ -15,6 +15,7 @@ from everytick.domain.texts import CLAIM_FAILED, NO_NEXT_RUN
 from everytick.domain.values import value
 from everytick.node.foresight import Foresight
 from everytick.node.inbox import Inbox, Planned
+from everytick.node.rollouts import Rollouts
 from everytick.node.scope import Scope
 from everytick.node.tools import Tools
 from everytick.stores.base import Batch, CommitAway, Committed, Offer
@@ -54,8 +55,16 @@ class RoundResult:
 class Planner:
     """Plans due jobs, one batch at a time."""
 
-    def __init__(self, store: PlanStore, tools: Tools, scope: Scope, claimer: Offers, inbox: Inbox) -> None:
-        self._store, self._scope, self._claimer, self._inbox = store, scope, claimer, inbox
+    def __init__(
+        self,
+        store: PlanStore,
+        tools: Tools,
+        scope: Scope,
+        claimer: Offers,
+        inbox: Inbox,
+        rollouts: Rollouts | None = None,
+    ) -> None:
+        self._store, self._scope, self._claimer, self._inbox, self._rollouts = store, scope, claimer, inbox, rollouts
         self._clock, self._health, self._limit = tools.clock, tools.health, tools.settings.plan_limit
         self.foresight = Foresight(store, scope)
         self._look, self._has_looked, self.is_waiting = asyncio.Event(), asyncio.Event(), False
@@ -158,6 +167,8 @@ class Planner:
             self._write_seconds = self._clock.monotonic() - asked_at
             planned = Planned(batch, snapshots, plans, done, asked_at)
             self._inbox.put(planned)
+        if self._rollouts is not None and any(made.verdict is not None for made in plans):
+            await self._rollouts.settle(planned)
         return planned
 
     @contextmanager

@@ -107,6 +107,8 @@ class Reaper:
         steps = [each for each in decided if each[1].commits]
         for (claim, step), commit in zip(steps, await self._committed(steps), strict=True):
             if commit is Commit.COMMITTED:
+                self._listeners.meter.step(claim, step)
+                self._listeners.meter.lost(claim.job)
                 occurrence = claim.occurrence
                 about = partial(Event, Happening.LOST, now, claim.job.name, occurrence.id, occurrence.scheduled_for)
                 self._listeners.tell(about(status=step.after.status, text=occurrence.node or ""))

@@ -19,17 +19,26 @@ if TYPE_CHECKING:
 _LEAST = timedelta(milliseconds=10)
 _MOST_SLOTS = 100_000
 
+LATE_SHARE = 0.25
+"""The share of slots for what is late, unless a setting says otherwise: a catch-up takes four times as long."""
+
+JOB_LIMIT = 200
+"""So many jobs are told apart in metrics unless a setting says otherwise: each has about a hundred series."""
+
 
 @value
 class NodeSettings:
     """How a node works; the defaults suit one process of an application.
 
-    `slots` is how many occurrences run at once, `poll` how long a node sleeps at most. A
+    `slots` is how many occurrences run at once, `late_share` the share of them for what is late and for backfills,
+    which get at least one. `poll` is how long a node sleeps at most. A
     node that was not heard of for `node_timeout` is taken for dead. `smtp` is the address of the
-    server that takes the e-mail of notices, and may hold a password.
+    server that takes the e-mail of notices, and may hold a password. `metrics_job_limit` is how many jobs
+    are told apart in metrics. `dead_man_url` is told every minute that the fleet lives, and may hold a secret.
     """
 
     slots: int = 50
+    late_share: float = LATE_SHARE
     threads: int = 32
     processes: int = 32
     grace_period: timedelta = timedelta(seconds=30)
@@ -46,11 +55,14 @@ class NodeSettings:
     timezone_data: str = "system"
     smtp: str | None = field(default=None, repr=False)
     smtp_sender: str | None = None
+    metrics_job_limit: int = JOB_LIMIT
+    dead_man_url: str | None = field(default=None, repr=False)
 
 
 def node_settings(
     *,
     slots: int = 50,
+    late_share: float = LATE_SHARE,
     threads: int = 32,
     processes: int = 32,
     grace_period: object = "30s",
@@ -67,10 +79,13 @@ def node_settings(
     timezone_data: str = "system",
     smtp: str | None = None,
     smtp_sender: str | None = None,
+    metrics_job_limit: int = JOB_LIMIT,
+    dead_man_url: str | None = None,
 ) -> NodeSettings:
     """Return the settings, checked alone and against each other."""
     made = NodeSettings(
         slots=_whole("slots", slots, _MOST_SLOTS),
+        late_share=_share("late_share", late_share),
         threads=_whole("threads", threads, _MOST_SLOTS),
         processes=_whole("processes", processes, _MOST_SLOTS),
         grace_period=_length("grace_period", grace_period, timedelta(0)),
@@ -87,6 +102,8 @@ def node_settings(
         timezone_data=_zone_tables(timezone_data),
         smtp=smtp,
         smtp_sender=smtp_sender,
+        metrics_job_limit=_whole("metrics_job_limit", metrics_job_limit, _MOST_SLOTS),
+        dead_man_url=_address("dead_man_url", dead_man_url),
     )
     _refuse_mistaken_mail(made)
     if made.node_timeout < 3 * made.heartbeat:
@@ -117,10 +134,22 @@ def _zone_tables(given: str) -> str:
     return given
 
 
+def _address(setting: str, given: str | None) -> str | None:
+    if given is not None and (not given.startswith(("http://", "https://")) or not given.isprintable() or " " in given):
+        raise InvalidSetting(setting, "…", "must be an address such as https://example.org/ping/…")
+    return given
+
+
 def _whole(setting: str, given: object, most: int) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
         raise InvalidSetting(setting, given, f"must be a whole number from 1 to {most:,}")
     return given
+
+
+def _share(setting: str, given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= 1:
+        raise InvalidSetting(setting, given, "must be a share above 0 and up to 1, such as 0.25")
+    return float(given)
 
 
 def _length(setting: str, given: object, least: timedelta = _LEAST) -> timedelta:

@@ -64,6 +64,11 @@ class ChildContext(Context):
         return self.previous
 
     @property
+    def traceparent(self) -> str:
+        """The place of this attempt in the trace of its occurrence."""
+        return str(self._told["traceparent"])
+
+    @property
     def job(self) -> str:
         """The job's name."""
         return str(self._told["job"])
@@ -191,6 +196,7 @@ class ProcessState:
             os.environ.clear()
             os.environ.update(self._environment)
             time.tzset()
+        os.environ["TRACEPARENT"] = context.traceparent
         locale.setlocale(locale.LC_ALL, self._locale)
         for number in (1, 2):
             os.dup2(self._output, number)

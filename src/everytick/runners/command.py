@@ -12,6 +12,7 @@ from subprocess import DEVNULL
 
 from everytick.domain.outcome import Failed, Outcome
 from everytick.errors import shown
+from everytick.runners import tracing
 from everytick.runners.children import Child, ending
 from everytick.runners.context import Context
 from everytick.runners.guard import Guard
@@ -63,7 +64,8 @@ class CommandBody:
     def _start(self, values: dict[str, str], tail: "_Tail", context: Context, stdin: int = DEVNULL) -> Child:
         command = self._target.command
         arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else _filled(command, values)
-        env = {**os.environ, **dict(self._target.env), **{f"EVERYTICK_{key.upper()}": values[key] for key in values}}
+        told = {f"EVERYTICK_{key.upper()}": values[key] for key in values}
+        env = {**os.environ, tracing.VARIABLE: tracing.traceparent_of(context), **dict(self._target.env), **told}
         return Child.start(arguments, tail.keep, self._guard, env=env, cwd=self._target.cwd, stdin=stdin)
 
 

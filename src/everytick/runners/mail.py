@@ -35,6 +35,8 @@ _SUBJECTS = {
     "succeeded": "has run well",
     "broken": "has broken its promise {promise}",
     "kept": "keeps its promise {promise} again",
+    "rolled_back": "has rolled version {version} back",
+    "rolled_out": "runs version {version} now",
 }
 
 
@@ -102,7 +104,10 @@ class Email:
 
 def message_of(event: Mapping[str, Any], target: EmailTarget, server: MailServer) -> EmailMessage:
     """Return the e-mail; its Message-ID is the event's, so that a repeated one can be told."""
-    facts, word = event["data"], _SUBJECTS[word_of(event)].format(promise=event["data"].get("promise"))
+    facts, word = (
+        event["data"],
+        _SUBJECTS[word_of(event)].format(**{key: event["data"].get(key) for key in ("promise", "version")}),
+    )
     message = EmailMessage()
     # A job's name may hold anything that can be printed.
     message["Subject"] = shown(f"[everytick] job '{facts.get('job')}' {word}", 200)

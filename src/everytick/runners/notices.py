@@ -34,7 +34,12 @@ if TYPE_CHECKING:
     from everytick.runners.http import HttpBody
 
 _SECRET = "whsec_"
-_FAILED = ("io.everytick.occurrence.failed.", _BROKEN := "io.everytick.promise.broken.")
+_FAILED = (
+    "io.everytick.occurrence.failed.",
+    _BROKEN := "io.everytick.promise.broken.",
+    _ROLLED_BACK := "io.everytick.rollout.rolled_back.",
+)
+_ROLLED_OUT = "io.everytick.rollout.finished."
 _KEPT = "io.everytick.promise.kept."
 _SUCCEEDED = "io.everytick.occurrence.succeeded."
 NO_EVENT = "this run has no event to tell of: notices are asked for by the end of a job, not by hand"
@@ -55,10 +60,12 @@ def is_failure(event: Mapping[str, Any]) -> bool:
 
 
 def word_of(event: Mapping[str, Any]) -> str:
-    """Return what the event tells of: `failed`, `recovered`, `succeeded`, `broken` or `kept`."""
+    """Return what the event tells of: `failed`, `recovered`, `succeeded`, `broken`, `kept`, `rolled_back`, …"""
     type_ = str(event.get("type", ""))
     if type_.startswith((_BROKEN, _KEPT)):
         return "broken" if type_.startswith(_BROKEN) else "kept"
+    if type_.startswith((_ROLLED_BACK, _ROLLED_OUT)):
+        return "rolled_back" if type_.startswith(_ROLLED_BACK) else "rolled_out"
     if type_.startswith(_SUCCEEDED):
         return "succeeded"
     return "failed" if is_failure(event) else "recovered"
@@ -75,8 +82,8 @@ class NoticeCommand(CommandBody):
     """Starts a program that reads the event from its standard input.
 
     EVERYTICK_JOB, _OCCURRENCE_ID and _SCHEDULED_FOR are those of the occurrence that the event is about;
-    EVERYTICK_EVENT is `failed`, `recovered`, `succeeded`, `broken` or `kept`; EVERYTICK_STATUS and EVERYTICK_ERROR
-    say how it ended.
+    EVERYTICK_EVENT is `failed`, `recovered`, `succeeded`, `broken`, `kept`, `rolled_back` or `rolled_out`;
+    EVERYTICK_STATUS and EVERYTICK_ERROR say how it ended.
     """
 
     __slots__ = ()

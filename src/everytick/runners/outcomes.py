@@ -12,6 +12,7 @@ from types import TracebackType
 from everytick.domain.durations import duration
 from everytick.domain.outcome import Failed, Outcome, Succeeded, error_types
 from everytick.domain.payload import payload
+from everytick.domain.redaction import redacted
 from everytick.errors import GiveUp, InvalidDuration, InvalidPayload, TryAgain
 
 ERROR_LIMIT = 64 * 1024
@@ -83,9 +84,9 @@ def _without_ours(found: TracebackType | None) -> TracebackType | None:
 def bounded(text: str, limit: int = ERROR_LIMIT) -> str:
     """Return the text as every store takes it: valid UTF-8 without NUL; beyond the limit its middle is left out.
 
-    The beginning says where it happened and the end what, so both stay.
+    The beginning says where it happened and the end what, so both stay. What looks like a secret is hidden.
     """
-    raw = text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace")
+    raw = redacted(text).replace("\x00", "\\x00").encode("utf-8", "backslashreplace")
     if len(raw) <= limit:
         return raw.decode()
     gap = f"\n… {len(raw) - limit:,} bytes left out …\n"

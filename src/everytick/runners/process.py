@@ -17,7 +17,7 @@ from typing import Any
 
 from everytick.domain.outcome import Failed, Outcome
 from everytick.errors import shown
-from everytick.runners import django_project
+from everytick.runners import django_project, tracing
 from everytick.runners.children import Child, ending
 from everytick.runners.context import Context
 from everytick.runners.guard import Guard
@@ -335,6 +335,7 @@ def context_message(context: Context) -> dict[str, object]:
         "late": context.late,
         "payload": json.dumps(context.payload),
         "results": json.dumps(dict(context.results)),
+        "traceparent": tracing.traceparent_of(context),
     }
 
 

@@ -65,11 +65,11 @@ def _read(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combinabl
         return _registered_schedule(text, word, rest.strip(" \t"))
     body, options = _options(text)
     kind, body = _kind(body)
-    spread = options.pop("spread", None)
+    spread = _spread_of(text, options)
     read, allowed = _KINDS[kind]
     _only(text, options, allowed)
     found = read(body, options)
-    return found if spread is None else found.spread_over(spread)
+    return found if spread is None else found.spread_over(*spread)
 
 
 def _combined(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combinable:
@@ -79,7 +79,7 @@ def _combined(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combi
         inside, rest = _parenthesis(rest[1:].lstrip(" \t"))
         parts.append(_read(inside, calendars, depth + 1))
     tail, options = _options(rest)
-    spread = options.pop("spread", None)
+    spread = _spread_of(text, options)
     found: Combinable = any_of(*parts) if len(parts) > 1 else parts[0]
     if tail.startswith("-"):
         name = tail[1:].strip(" \t")
@@ -91,7 +91,7 @@ def _combined(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combi
         raise InvalidSchedule(text, "text", f"must go on with | or - after a parenthesis, got {shown(tail, 40)}")
     _only(text, options, ("start", "end"))
     found = in_window(found, options.get("start"), options.get("end"))
-    return found if spread is None else Combinable.spread_over(found, spread)
+    return found if spread is None else Combinable.spread_over(found, *spread)
 
 
 def _parenthesis(text: str) -> tuple[str, str]:
@@ -117,6 +117,16 @@ def _options(text: str) -> tuple[str, Options]:
             raise InvalidSchedule(text, "options", f"must not give {shown(key, 40)} twice")
         options[key] = given
     return body.strip(" \t"), options
+
+
+def _spread_of(text: str, options: Options) -> tuple[str, str | None] | None:
+    """Take the length that a schedule is spread over out of its options, with the offset that was chosen in it."""
+    length, offset = options.pop("spread", None), options.pop("offset", None)
+    if length is not None:
+        return length, offset
+    if offset is not None:
+        raise InvalidSchedule(text, "offset", f"must stand beside spread, like spread=15m; offset={shown(offset, 40)}")
+    return None
 
 
 def _registered_schedule(text: str, word: str, body: str) -> Combinable:

@@ -115,9 +115,12 @@ class Combinable(ABC):
 
         return Excluding(self, calendar, checked_roll(roll))
 
-    def spread_over(self, length: object) -> "Combinable":
-        """Return the schedule moved by a stable offset below `length` that differs from job to job."""
-        return Spread(self, checked_spread(str(self), length))
+    def spread_over(self, length: object, offset: object = None) -> "Combinable":
+        """Return the schedule moved by a stable offset below `length` that differs from job to job.
+
+        With `offset`, it is moved by this one: it was chosen within that length.
+        """
+        return Spread(self, *checked_spread(str(self), length, offset))
 
     def _zone_words(self) -> str:
         return f", {self.tz} time" if self.tz is not None and self.tz.name != "UTC" else ", UTC"
@@ -246,10 +249,11 @@ class Window(Combinable):
 
 @value
 class Spread(NeedsJob):
-    """A schedule whose every instant is moved by the job's own offset, below `length`."""
+    """A schedule whose every instant is moved by an offset below `length`: a chosen one, or the job's own."""
 
     schedule: Schedule
     length: timedelta
+    offset: timedelta | None = None
 
     @property
     def tz(self) -> Zone | None:
@@ -257,16 +261,23 @@ class Spread(NeedsJob):
         return getattr(self.schedule, "tz", None)
 
     def __str__(self) -> str:
-        return with_options(str(self.schedule), spread=format_duration(self.length))
+        chosen = None if self.offset is None else format_duration(self.offset)
+        return with_options(str(self.schedule), spread=format_duration(self.length), offset=chosen)
 
     def describe(self) -> str:
         """Say the rule in plain English."""
-        return f"{self.schedule.describe()}, spread over {Period(elapsed=self.length).describe()}"
+        moved = f"{self.schedule.describe()}, spread over {Period(elapsed=self.length).describe()}"
+        return moved if self.offset is None else f"{moved}, {Period(elapsed=self.offset).describe()} later"
 
     def bound(self, job_id: str, last_end: datetime | None = None) -> "Shifted":
-        """Return the schedule with this job's offset."""
-        seconds = hash_number(job_id, "spread", self.length // timedelta(seconds=1))
-        return Shifted(bound(self.schedule, job_id, last_end), timedelta(seconds=seconds))
+        """Return the schedule with the chosen offset, or this job's."""
+        return Shifted(bound(self.schedule, job_id, last_end), self.offset_of(job_id))
+
+    def offset_of(self, job_id: str) -> timedelta:
+        """Return by how much the instants of this job are moved."""
+        if self.offset is not None:
+            return self.offset
+        return timedelta(seconds=hash_number(job_id, "spread", self.length // timedelta(seconds=1)))
 
     def in_zone(self, tz: Zone) -> "Spread":
         """Return the schedule inside in this zone, unless it has one of its own."""
@@ -335,14 +346,26 @@ def in_zone(schedule: Schedule, tz: Zone) -> Schedule:
     return schedule.in_zone(tz) if isinstance(schedule, Combinable) else schedule
 
 
-def checked_spread(text: str, length: object) -> timedelta:
-    """Return the length to spread over; it must be whole seconds, since offsets are."""
+def checked_spread(text: str, length: object, offset: object = None) -> tuple[timedelta, timedelta | None]:
+    """Return the length to spread over and the offset that was chosen; both must be whole seconds."""
+    found = _whole_seconds(text, "spread", length)
+    if not found:
+        raise InvalidSchedule(text, "spread", "must be at least one second")
+    if offset is None:
+        return found, None
+    chosen = _whole_seconds(text, "offset", offset)
+    if chosen >= found:
+        raise InvalidSchedule(text, "offset", f"must be shorter than spread, which is {format_duration(found)}")
+    return found, chosen
+
+
+def _whole_seconds(text: str, name: str, given: object) -> timedelta:
     try:
-        found = duration(length)
+        found = duration(given)
     except InvalidDuration as error:
-        raise InvalidSchedule(text, "spread", f"cannot be read: {error}") from error
-    if found < timedelta(seconds=1) or found % timedelta(seconds=1):
-        raise InvalidSchedule(text, "spread", "must be whole seconds and at least one")
+        raise InvalidSchedule(text, name, f"cannot be read: {error}") from error
+    if found % timedelta(seconds=1):
+        raise InvalidSchedule(text, name, "must be whole seconds")
     return found
 
 

@@ -42,6 +42,36 @@ def cron_words(expression: str, dialect: str, day_match: str) -> str:
     return " ".join(filter(None, parts))
 
 
+def field_words(expression: str, dialect: str) -> list[tuple[str, str, str]]:
+    """Return each field of an expression: its name, its text, and what it says on its own."""
+    texts = MACROS.get(expression, expression).split(" ")
+    is_quartz = dialect == "quartz"
+    names = ("second", *_FIELDS, "year") if is_quartz else _FIELDS
+    return [
+        (name, text, _field_words(name, text, 1 if is_quartz else 0)) for name, text in zip(names, texts, strict=False)
+    ]
+
+
+_FIELDS = ("minute", "hour", "day of month", "month", "weekday")
+
+
+def _field_words(name: str, text: str, base: int) -> str:
+    unit = "day" if name == "day of month" else name
+    if text == "?":
+        return "left to the other field"
+    if text in ("*", "*/1"):
+        return "any day of the week" if name == "weekday" else f"every {unit}"
+    if name == "weekday":
+        return _listed(text, lambda day: _weekday(day, base), "days")
+    if name == "day of month":
+        return _days(text).removesuffix(" of the month")
+    if name == "month":
+        return _listed(text, _month, "months")
+    if name == "hour":
+        return _listed(text, lambda hour: f"{int(hour):02}" if hour.isdigit() else hour, "hours")
+    return _listed(text, str, f"{unit}s")
+
+
 def _time(second: str, minute: str, hour: str) -> str:
     times = _clock_times(second, minute, hour)
     if times:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from everytick.domain.values import value
 from everytick.simulate.durations import Length, Origin, known_lengths
+from everytick.simulate.gates import Gate, left_out
 from everytick.simulate.lanes import Lane
 from everytick.simulate.record import EPOCH, QUARTER, JobTally, SimulationRecord
 from everytick.simulate.upstreams import connect
@@ -60,7 +61,7 @@ class Forecast:
     """The runs of the coming days.
 
     `lengths` says by job id how long each was taken to run. `longest_line` is how many were
-    ready at once and found no slot.
+    ready at once and found no slot. `left_out` says what was not simulated, and for which jobs.
     """
 
     start: datetime
@@ -69,6 +70,7 @@ class Forecast:
     jobs: tuple[Job, ...]
     lengths: Mapping[str, Length]
     record: SimulationRecord
+    left_out: tuple[str, ...] = ()
 
     @property
     def tallies(self) -> list[JobTally]:
@@ -121,11 +123,13 @@ async def foresee(
     outages: Sequence[Outage] = (),
     record: SimulationRecord | None = None,
     tell: Callable[[datetime], None] | None = None,
+    late_share: float | None = None,
 ) -> Forecast:
     """Simulate every job of a store in the time to come, and return the forecast. The store is not changed.
 
     A job takes as long as `given` says by its name, else as its latest runs did in the middle. `tell` is called
-    with the virtual time now and then.
+    with the virtual time now and then. Limits and brakes of the store hold as they are now; `late_share` is the share
+    of slots that late runs get, all of them if it is not given.
     """
     start = await store.now()
     jobs = [record.job for record in await store.list()]
@@ -141,10 +145,13 @@ async def foresee(
         if job.id in snapshots
     ]
     connect(lanes, [snapshots[lane.job.id].dependence for lane in lanes])
-    world = World(lanes, start, record, slots=slots, outages=outages, tell=tell)
+    limits = await store.limits()
+    gate = Gate(limits, None if late_share is None else max(int(slots * late_share), 1))
+    world = World(lanes, start, record, slots=slots, outages=outages, tell=tell, gate=gate)
     with _without_collector():
         world.run(start + length)
-    return Forecast(start, start + length, slots, tuple(jobs), lengths, record)
+    missing = tuple(left_out(limits, jobs, snapshots.values()))
+    return Forecast(start, start + length, slots, tuple(jobs), lengths, record, missing)
 
 
 @contextmanager

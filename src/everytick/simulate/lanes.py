@@ -32,8 +32,8 @@ class Run:
     """One occurrence from its creation to its end. Its id is computed at the first access."""
 
     __slots__ = (
-        "_id", "begun_at", "begun_in", "cause", "created_at", "ends_at", "instant", "is_running", "lane", "late",
-        "line_at", "ready_at", "scheduled_for", "started_at",
+        "_id", "begun_at", "begun_in", "cause", "created_at", "ends_at", "in_share", "instant", "is_running", "lane",
+        "late", "line_at", "ready_at", "scheduled_for", "started_at",
     )  # fmt: skip
 
     def __init__(
@@ -49,7 +49,8 @@ class Run:
         self.begun_in = 0
         """The quarter of an hour in which it began."""
         self.ends_at: datetime | None = None
-        self.is_running = self.late = False
+        self.is_running = self.late = self.in_share = False
+        """`in_share` says that it only gets a share of the slots, since it is late."""
 
     @property
     def id(self) -> str:
@@ -188,6 +189,11 @@ class Lane:
             self.job = in_force(self.editions, now)
             self.priority = -self.job.settings.priority
 
+    def lift(self) -> None:
+        """Let what has not begun start like what is on time: an instant on time waits behind it."""
+        for run in (*self.busy, *self.waiting):
+            run.in_share = run.in_share and run.is_running
+
     def _forget_adjustments(self, plan: Plan) -> None:
         for used in plan.used:
             self.adjustments[used.at] = replace(self.adjustments[used.at], done=True)
@@ -223,6 +229,7 @@ class Lane:
         """Add a created occurrence to the busy or to the waiting ones."""
         run = Run(self, creation.id, creation.scheduled_for, creation.line_at, creation.ready_at, creation.cause)
         run.late, run.created_at, run.instant = creation.late, now, creation.covers_through
+        run.in_share = creation.in_lane
         if creation.status is _S.QUEUED:
             insort(self.waiting, run)
         else:

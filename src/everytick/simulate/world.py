@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from everytick.domain.decisions import Creation
+    from everytick.simulate.gates import Gate
     from everytick.simulate.lanes import Lane, Run
     from everytick.simulate.record import SimulationRecord
 
@@ -36,7 +37,7 @@ _S = OccurrenceStatus
 
 
 # What happens at a moment, in the order in which it happens.
-_END, _DOWN, _UP, _PLAN, _READY, _TELL = range(6)
+_END, _DOWN, _UP, _PLAN, _READY, _TELL, _OPEN = range(7)
 
 _TOLD_EVERY = timedelta(hours=6)
 
@@ -54,7 +55,10 @@ class World:
         outages: Sequence[Outage] = (),
         limit: int = PLAN_LIMIT,
         tell: Callable[[datetime], None] | None = None,
+        gate: Gate | None = None,
     ) -> None:
+        self._gate = gate if gate is not None and gate.is_needed else None
+        self._opens_at: datetime | None = None
         self._lanes, self._record, self._slots, self._limit = lanes, record, slots, limit
         self._moments: list[tuple[datetime, int, int, Any]] = []
         self._number = count()
@@ -120,6 +124,9 @@ class World:
             self._go_down(now)
         elif kind == _UP:
             self._come_up(now)
+        elif kind == _OPEN:
+            # What waits for the end of a brake is looked at after all that happens at this moment.
+            self._opens_at = None
         elif self._tell is not None:
             self._tell(now)
             self._at(now + _TOLD_EVERY, _TELL, None)
@@ -165,6 +172,8 @@ class World:
         for span in plan.spans:
             self._record.not_run(lane, span.status, span.why, span.count)
         lane.settle(plan, now)
+        if plan.lifts:
+            lane.lift()
         # A job that is plain once stays so: requests, pauses and edits exist from the start or never.
         if lane.upcoming is not None or (plain is not None and lane.job.settings.grace):
             lane.look_ahead(self._through)
@@ -196,7 +205,27 @@ class World:
 
     # ------------------------------------------------------------------------------------------------------ running
 
+    def _start_through(self, gate: Gate, now: datetime) -> None:
+        """Start what limits, brakes and the share of late runs let start, by priority and age; the others wait."""
+        waiting, self._ready = sorted(self._ready), []
+        for run in waiting:
+            if run not in run.lane.busy or run.is_running:
+                continue
+            if self._taken < self._slots and gate.may_start(run, now):
+                self._begin(run, now)
+            else:
+                self._ready.append(run)
+        if self._ready:
+            self._record.waits(len(self._ready), now)
+            opens_at = gate.opens_at(now)
+            if opens_at is not None and opens_at != self._opens_at:
+                self._opens_at = opens_at
+                self._at(opens_at, _OPEN, None)
+
     def _start(self, now: datetime) -> None:
+        if self._gate is not None:
+            self._start_through(self._gate, now)
+            return
         ready = self._ready
         if not self._in_order and len(ready) > self._slots - self._taken:
             heapify(ready)
@@ -215,6 +244,8 @@ class World:
         if run.started_at is None:
             run.started_at = now
         self._taken += 1
+        if self._gate is not None:
+            self._gate.began(run)
         self._record.started(run, now, self._taken)
         lane = run.lane
         if lane.is_too_long:
@@ -225,6 +256,8 @@ class World:
     def _end(self, run: Run, now: datetime, *, well: bool) -> None:
         run.is_running = False
         self._taken -= 1
+        if self._gate is not None:
+            self._gate.ended(run)
         lane = run.lane
         lane.end(run, now, well=well and not lane.is_too_long)
         self._record.ended(run, now)
@@ -255,6 +288,8 @@ class World:
         """Let the run begin again once a node runs."""
         run.is_running = False
         self._taken -= 1
+        if self._gate is not None:
+            self._gate.ended(run)
         self._record.put_back(run, now)
         self._add(run)
 

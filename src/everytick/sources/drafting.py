@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from everytick.domain.changes import Put, Remove, Tell
+from everytick.domain.changes import Change, Put, Remove, Tell
 from everytick.domain.config import Level, nothing
 from everytick.domain.facts import Pause, Resume
 from everytick.domain.job import Job, TaskDefinition, define_job, same_definition
@@ -28,20 +28,6 @@ if TYPE_CHECKING:
     from everytick.errors import VersionConflict
     from everytick.stores.base import Stored
     from everytick.stores.protocols import JobStore
-
-
-@value(frozen=True)
-class Change:
-    """The change of one job, made or drafted: added, changed, unchanged, removed or kept.
-
-    `parts` names what differs in a changed one. A sync keeps a job that this code or folder no
-    longer defines as long as another living node does.
-    """
-
-    name: str
-    kind: Literal["added", "changed", "unchanged", "removed", "kept"]
-    version: int | None
-    parts: tuple[str, ...] = ()
 
 
 @value

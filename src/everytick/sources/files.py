@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import stat
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING
+from zlib import compress, decompress
 
 from everytick.domain.values import value
 from everytick.errors import shown
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 SUFFIXES = (".yaml", ".yml")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FRESH_NANOSECONDS = 2_000_000_000
 """A file that changed less than two seconds ago is read again: a second change may get the same time stamp."""
 
@@ -44,6 +47,22 @@ class SourceEvent:
     kind: SourceEventKind
     name: str
     job: FileJob | None = None
+
+
+@value
+class FileState:
+    """A file of a folder: its jobs in force, its mistakes and warnings, its text now, and when that was last good.
+
+    `text` is empty if the file could not be read, and `good` if it was never good.
+    """
+
+    path: Path
+    jobs: tuple[FileJob, ...]
+    mistakes: tuple[Mistake, ...]
+    warnings: tuple[Mistake, ...]
+    changed_at: datetime | None
+    text: str = ""
+    good: str = ""
 
 
 def job_files(paths: Iterable[Path]) -> Iterator[Path]:
@@ -85,14 +104,23 @@ def read_all(
         tell(len(files), len(named_files))
         # A file that is named was chosen. A file in a folder may come from anyone who may write to the folder.
         closed = None if path == named else open_to_others(path.parent)
-        one = closed or read_file(path, owner=owner)
-        if clashes := tuple(
-            _clash(file_job, known[file_job.job.name]) for file_job in one.jobs if file_job.job.name in known
-        ):
-            one = JobFile(one.file, (), (*one.mistakes, *clashes), one.warnings)
-        known.update((file_job.job.name, file_job) for file_job in one.jobs)
-        files.append(one)
+        files.append(_without_clash(closed or read_file(path, owner=owner), known))
     return files
+
+
+def without_clashes(files: Iterable[JobFile]) -> list[JobFile]:
+    """Return the files. A name that comes twice is a mistake in the second one."""
+    known: dict[str, FileJob] = {}
+    return [_without_clash(file, known) for file in files]
+
+
+def _without_clash(one: JobFile, known: dict[str, FileJob]) -> JobFile:
+    """Return the file, refused if it names a known job; its jobs are known then."""
+    clashes = tuple(_clash(file_job, known[file_job.job.name]) for file_job in one.jobs if file_job.job.name in known)
+    if clashes:
+        return JobFile(one.file, (), (*one.mistakes, *clashes), one.warnings)
+    known.update((file_job.job.name, file_job) for file_job in one.jobs)
+    return one
 
 
 def refused(path: Path, reason: str) -> JobFile:
@@ -149,13 +177,15 @@ def _clash(second: FileJob, first: FileJob) -> Mistake:
 class _File:
     """One file of a folder: its latest content, and the version of it that is in force."""
 
-    __slots__ = ("beside", "digest", "in_force", "is_fresh", "latest", "mistakes", "stamp")
+    __slots__ = ("beside", "digest", "good", "in_force", "is_fresh", "latest", "mistakes", "packed", "stamp")
 
     def __init__(self, latest: JobFile, stamp: object, digest: bytes, is_fresh: bool) -> None:
         self.latest, self.stamp, self.digest, self.is_fresh = latest, stamp, digest, is_fresh
         self.beside = _stamps(latest)
         self.in_force: JobFile | None = None
         self.mistakes: tuple[Mistake, ...] = ()
+        # The texts, compressed: as it is now, and as it was when it was last good.
+        self.packed = self.good = b""
 
 
 class Folder:
@@ -184,6 +214,11 @@ class Folder:
         """The jobs that go on with the last good version of their file, each with that file."""
         broken = [file for file in self._files.values() if file.mistakes and file.in_force is not None]
         return {file_job.job.name: file_job.file for file in broken if file.in_force for file_job in file.in_force.jobs}
+
+    @property
+    def files(self) -> list[FileState]:
+        """Every file of the folder, by its path."""
+        return [_state(path, file) for path, file in self._files.items()]
 
     @property
     def file_count(self) -> int:
@@ -232,7 +267,8 @@ class Folder:
             return known
         latest = raw if isinstance(raw, JobFile) else read_jobs(raw, str(path), owner=self.owner)
         found = _File(latest, stamp, digest, is_fresh)
-        found.in_force = None if known is None else known.in_force
+        found.packed = b"" if isinstance(raw, JobFile) else compress(raw)
+        found.in_force, found.good = (None, b"") if known is None else (known.in_force, known.good)
         return found
 
     def _settled(self) -> dict[str, FileJob]:
@@ -253,7 +289,7 @@ class Folder:
         ]
         file.mistakes = (*file.latest.mistakes, *clashes)
         if not file.mistakes:
-            file.in_force = file.latest
+            file.in_force, file.good = file.latest, file.packed
         for file_job in file.in_force.jobs if file.in_force is not None else ():
             taken.setdefault(file_job.job.name, file_job)
 
@@ -266,6 +302,14 @@ class Folder:
             if name not in before or _differs(before[name], job)
         ]
         return [*gone, *come]
+
+
+def _state(path: Path, file: _File) -> FileState:
+    texts = [decompress(packed).decode("utf-8", "replace") if packed else "" for packed in (file.packed, file.good)]
+    stamp = _stamp(path)
+    changed_at = None if stamp is None else _EPOCH + timedelta(microseconds=stamp[0] // 1000)
+    jobs = () if file.in_force is None else file.in_force.jobs
+    return FileState(path, jobs, file.mistakes, file.latest.warnings, changed_at, *texts)
 
 
 def _differs(one: FileJob, other: FileJob) -> bool:

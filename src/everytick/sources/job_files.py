@@ -39,9 +39,14 @@ from everytick.sources.yaml_reader import Mistake, Position, Several, Step, Yaml
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from everytick.sources.file_texts import FileTexts
+
 
 FILE = "file"
 """The owner of jobs that files define."""
+
+_DEEPEST_USE = 20
+"""How deep texts may use each other. Each level takes some 20 frames of the interpreter's stack of 1,000."""
 
 _TARGETS = ("call", "command", "http")
 _PARTS = ("env", "cwd")
@@ -82,15 +87,19 @@ class JobFile:
     shared: SharedParts = SharedParts()
 
 
-def read_jobs(raw: bytes, file: str, *, owner: str = FILE, users: tuple[Path, ...] = ()) -> JobFile:
+def read_jobs(
+    raw: bytes, file: str, *, owner: str = FILE, users: tuple[Path, ...] = (), texts: FileTexts | None = None
+) -> JobFile:
     """Return the jobs of a file, or all mistakes in it. It raises nothing.
 
-    `users` are the files that use this one, and may not be used by it.
+    `users` are the files that use this one, and may not be used by it. With `texts`, the files that it names are
+    looked up there, and nothing is read from the disk.
     """
     document = read_yaml(raw, file)
     if document.root is None:
         return JobFile(file, (), document.mistakes)
-    reader = _Reader(document.root, file, owner, _share((*users, Path(file).absolute())))
+    share = _share((*users, Path(file).absolute())) if texts is None else _share_text((*users, Path(file)), texts)
+    reader = _Reader(document.root, file, owner, Beside(file, share, texts))
     file_jobs = reader.read()
     # Of two mistakes at one place, the first is the more precise.
     mistakes = {(mistake.line, mistake.column): mistake for mistake in reversed((*document.mistakes, *reader.mistakes))}
@@ -113,13 +122,35 @@ def _share(users: tuple[Path, ...]) -> Callable[[Path], SharedParts]:
             raw = read_bytes(path)
         except OSError as error:
             raise Unusable(f"cannot be read: {error.strerror or error}") from None
-        found = raw if isinstance(raw, JobFile) else _read_once(raw, str(path), users)
-        if found.mistakes:
-            more = len(found.mistakes) - 1
-            raise Unusable(f"has a mistake, {found.mistakes[0]}" + (f" (and {more} more)" if more else ""))
-        return found.shared
+        return _good(raw if isinstance(raw, JobFile) else _read_once(raw, str(path), users))
 
     return read
+
+
+def _share_text(users: tuple[Path, ...], texts: FileTexts) -> Callable[[Path], SharedParts]:
+    """Return what reads a file that the last of these files uses, from the texts that came with it."""
+
+    def read(path: Path) -> SharedParts:
+        place, text = texts.place(path), texts.text(path)
+        if place in map(texts.place, users):
+            raise Unusable("it uses this file itself, directly or through others")
+        if text is None:
+            raise Unusable("it did not come with this file")
+        if len(users) > _DEEPEST_USE:
+            raise Unusable(f"files use each other more than {_DEEPEST_USE} deep")
+        if place not in texts.shared:
+            texts.shared[place] = _good(read_jobs(text.encode(), str(place), users=users, texts=texts))
+        return texts.shared[place]
+
+    return read
+
+
+def _good(found: JobFile) -> SharedParts:
+    """Return what a file offers. Raise if it has a mistake."""
+    if found.mistakes:
+        more = len(found.mistakes) - 1
+        raise Unusable(f"has a mistake, {found.mistakes[0]}" + (f" (and {more} more)" if more else ""))
+    return found.shared
 
 
 @lru_cache(maxsize=64)
@@ -137,9 +168,9 @@ def _read_once(raw: bytes, file: str, users: tuple[Path, ...]) -> JobFile:
 class _Reader:
     """Reads the jobs of one document and collects the mistakes."""
 
-    def __init__(self, root: YamlNode, file: str, owner: str, share: Callable[[Path], SharedParts]) -> None:
+    def __init__(self, root: YamlNode, file: str, owner: str, beside: Beside) -> None:
         self._root, self._file, self._owner = root, file, owner
-        self.beside = Beside(file, share)
+        self.beside = beside
         self._unreadable: set[str] = set()
         self.mistakes: list[Mistake] = []
         self.warnings: list[Mistake] = []

@@ -15,14 +15,14 @@ from everytick.domain.snapshots import Missed
 from everytick.domain.values import value
 from everytick.errors import Conflict, TooManyEditions, VersionConflict, shown
 from everytick.node.definers import DefinedNames
-from everytick.sources.drafting import Change, Drafted, done, draft, edits_of, removal, unreadable_job
+from everytick.sources.drafting import Drafted, done, draft, edits_of, removal, unreadable_job
 from everytick.sources.job_files import FILE
 from everytick.sources.yaml_reader import Mistake
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from everytick.domain.changes import Edit
+    from everytick.domain.changes import Change, Edit
     from everytick.domain.policies import UpdatePolicy
     from everytick.sources.files import Folder
     from everytick.sources.job_files import FileJob

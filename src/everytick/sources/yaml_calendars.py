@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from everytick.domain.names import did_you_mean
 from everytick.domain.templates import Template, by_key
 from everytick.domain.values import value
-from everytick.errors import EverytickError, shown
-from everytick.schedules.calendars import Calendar, calendar
+from everytick.errors import EverytickError, InvalidSchedule, shown
+from everytick.schedules.calendars import TEN_YEARS, Calendar, calendar
 from everytick.sources.yaml_reader import Several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from everytick.sources.file_texts import FileTexts
     from everytick.sources.yaml_reader import Step
 
 KEYS = ("dates", "weekdays", "half_days", "country", "region", "ics", "since")
@@ -44,11 +45,11 @@ class Beside:
     """The calendars and templates that the jobs of a file may name.
 
     `files` are those that were read beside it: when one of them changes, the file has changed.
-    `share` reads a file that this one uses.
+    `share` reads a file that this one uses. With `texts`, calendar files are taken from there.
     """
 
-    def __init__(self, file: str, share: Callable[[Path], SharedParts]) -> None:
-        self._file, self._share = file, share
+    def __init__(self, file: str, share: Callable[[Path], SharedParts], texts: FileTexts | None = None) -> None:
+        self._file, self._share, self._texts = file, share, texts
         self.calendars: dict[str, Calendar] = {}
         self.templates: dict[str, Template] = {}
         self.files: list[Path] = []
@@ -67,7 +68,7 @@ class Beside:
             except Unusable as error:
                 found.append(((position,) if isinstance(given, list) else (), f"use '{shown(written, 200)}': {error}"))
                 continue
-            self.files += shared.files
+            self.files = list(dict.fromkeys((*self.files, *shared.files)))
             self.calendars.update((one.name, one) for one in shared.calendars)
             self.add_templates(shared.templates)
         if found:
@@ -97,7 +98,7 @@ class Beside:
         wrong = {key: said for key, written in parts.items() if (said := self._part(name, key, written, read))}
         try:
             if not wrong:
-                self.calendars[name] = calendar(name, **read)
+                self.calendars[name] = calendar(name, **_resolved(name, read))
         except EverytickError as error:
             yield (), str(error)
         for key, said in wrong.items():
@@ -133,13 +134,28 @@ class Beside:
             return _date(written)
         return self._ics(written) if key == "ics" else written
 
-    def _ics(self, written: str) -> Path:
-        """Return the path of the ics file, relative to this file."""
+    def _ics(self, written: str) -> Path | str:
+        """Return the path of the ics file, relative to this file; its text if files come as texts."""
         path = Path(self._file).parent / written
         self.files.append(path)
-        if not path.is_file():
+        text = None if self._texts is None else self._texts.text(path)
+        if text is None and (self._texts is not None or not path.is_file()):
             raise ValueError(f"ics '{shown(written, 200)}': there is no such file beside this one")
-        return path
+        return path if text is None else text
+
+
+def _resolved(name: str, read: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a calendar with the text of an ics file resolved to its dates."""
+    text = read.get("ics")
+    if not isinstance(text, str):
+        return read
+    if "since" not in read:
+        raise InvalidSchedule(name, "since", "must say from which date on events are resolved")
+    from everytick.schedules.ics import read_ics
+
+    since = read["since"]
+    rest = {key: part for key, part in read.items() if key != "ics"}
+    return {**rest, "dates": [*read.get("dates", ()), *read_ics(text, since, since + TEN_YEARS)]}
 
 
 def _date(written: str) -> date:

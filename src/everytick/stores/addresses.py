@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from everytick.errors import InvalidSetting, MissingExtra
-from everytick.stores.protocols import HistoryStore, JobStore, PlanStore, PromiseStore, RunStore, Store
+from everytick.stores.protocols import HistoryStore, JobStore, PlanStore, PromiseStore, QuestionStore, RunStore, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 ADDRESSES = "sqlite:///path, memory:// or postgresql://user@host/database"
 
 
-class AnyStore(Store, PlanStore, RunStore, JobStore, HistoryStore, PromiseStore, Protocol):
-    """A whole store: all five parts of the seam in one object."""
+class AnyStore(Store, PlanStore, RunStore, JobStore, HistoryStore, PromiseStore, QuestionStore, Protocol):
+    """A whole store: all six parts of the seam in one object."""
 
 
 def checked_address(address: object) -> str:

@@ -7,17 +7,19 @@ verb; tests hold the other stores equal to it. The values that the verbs carry a
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from everytick.domain.backfills import BackfillRecord
 from everytick.domain.changes import Edit
 from everytick.domain.decisions import Plan, Span
+from everytick.domain.deeds import DeedFilter, DeedPage
 from everytick.domain.definers import Undefined
 from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
 from everytick.domain.limits import Limits
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
+from everytick.domain.people import AccessChange, Doer, SignInFailures, Token, User, WebSession
 from everytick.domain.promises import (
     BreachFilter,
     BreachRecord,
@@ -26,6 +28,7 @@ from everytick.domain.promises import (
     OwedBreach,
     PromiseRecord,
 )
+from everytick.domain.questions import Question
 from everytick.domain.snapshots import Edition, JobSnapshot, Request
 from everytick.domain.steps import OccurrenceEnd, Step
 from everytick.stores.base import (
@@ -50,6 +53,8 @@ from everytick.stores.base import (
     Stored,
     Whole,
 )
+
+A = TypeVar("A")
 
 
 class ClaimTransaction(Protocol):
@@ -79,6 +84,11 @@ class Store(Protocol):
     @property
     def address(self) -> StoreAddress:
         """Where the store is."""
+        ...
+
+    @property
+    def access(self) -> "AccessStore":
+        """The part of the store that is about people."""
         ...
 
     async def open(self) -> None:
@@ -356,6 +366,53 @@ class HistoryStore(Protocol):
         ...
 
 
+class AccessStore(Protocol):
+    """The verbs about people. Each change that a person makes is written together with its deed, or not at all."""
+
+    async def request(self, subject: str, fact: Fact, doer: Doer) -> Receipt:
+        """Write one fact, as `JobStore.request` does, and its deed in the same transaction."""
+        ...
+
+    async def apply(self, changes: Sequence[Edit], by: str, doer: Doer) -> list[Stored]:
+        """Make every change, as `JobStore.apply` does, and its deed in the same transaction."""
+        ...
+
+    async def purge(self, job_id: str, limit: int, doer: Doer) -> bool:
+        """Delete a removed job, as `JobStore.purge` does, and tell the deed with the last of it."""
+        ...
+
+    async def change(self, change: AccessChange, doer: Doer | None = None) -> bool:
+        """Change what is known of people, and tell the deed. Return whether anything changed.
+
+        The last admin can be neither removed nor given another role: that raises `Conflict`.
+        """
+        ...
+
+    async def users(self, names: Collection[str] | None = None) -> Sequence[User]:
+        """Return these users, or all, by name."""
+        ...
+
+    async def tokens(self, ids: Collection[str] | None = None) -> Sequence[Token]:
+        """Return these tokens, or all, newest first, revoked and expired ones too."""
+        ...
+
+    async def session(self, hash: str) -> WebSession | None:
+        """Return the session that has not ended, with its user as they are now."""
+        ...
+
+    async def sessions(self) -> Sequence[WebSession]:
+        """Return the sessions of browsers that have not ended, the last used first, at most 1000. Links are no such."""
+        ...
+
+    async def failures(self, name: str) -> SignInFailures:
+        """Return how often signing in with this name went wrong, whether there is such a user or not."""
+        ...
+
+    async def deeds(self, filter: DeedFilter) -> DeedPage:
+        """Return a page of deeds, newest first. No verb changes or deletes one."""
+        ...
+
+
 class PromiseStore(Protocol):
     """The verbs of promises: what is due by when, and what was broken."""
 
@@ -382,4 +439,25 @@ class PromiseStore(Protocol):
 
     async def breaches(self, filter: BreachFilter) -> Sequence[BreachRecord]:
         """Return breaches, newest first. They are kept for `BREACHES_KEPT` after their end."""
+        ...
+
+
+class QuestionStore(Protocol):
+    """The verbs of pages and pictures."""
+
+    @property
+    def folds_at_once(self) -> int:
+        """How many occurrences a node folds by one call: the more, the less each costs, and the longer others wait."""
+        ...
+
+    async def ask(self, question: Question[A]) -> A:
+        """Answer one of the questions in `domain.questions`. Each is bounded, and none locks or writes anything."""
+        ...
+
+    async def fold(self, limit: int = 1000) -> int:
+        """Add what has ended to what answers are read from, up to `limit` occurrences. Return how many it looked at.
+
+        No answer depends on when this is done, but how long it takes to find does; only the lengths of very many jobs
+        are as old as the last call. Several nodes may do it at once.
+        """
         ...

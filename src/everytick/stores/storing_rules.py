@@ -10,10 +10,10 @@ from everytick.domain.changes import Put
 from everytick.domain.config import Level, Overrides, Settings
 from everytick.domain.decisions import Creation
 from everytick.domain.job import Job
-from everytick.domain.policies import FirstSight, UpdateKind
+from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Edition, JobSnapshot, Request
 from everytick.domain.upcoming import in_force, next_run
-from everytick.domain.updates import updated
+from everytick.domain.updates import settled, updated
 from everytick.errors import Conflict, TooManyEditions, shown
 from everytick.schedules.timezones import calendar_of
 from everytick.stores.base import MAX_EDITIONS
@@ -26,14 +26,18 @@ NOTHING_TO_KEEP = "canceled: the occurrence it replays was forgotten before its 
 
 def updated_by(snapshot: JobSnapshot, change: Put | None, job: Job, now: datetime) -> tuple[Edition, ...]:
     """Return the editions that this definition adds, by its own update policy or that of the change."""
+    if change is not None and change.verdict is not None:
+        return settled(snapshot, change.verdict, now)
     policy = job.settings.update_policy if change is None or change.policy is None else change.policy
     current = in_force(snapshot.editions, now)
-    return updated(snapshot, job, policy, now, calendar_of(current.schedule, current.settings.timezone))
+    calendar = calendar_of(current.schedule, current.settings.timezone)
+    lasts = change is not None and is_lasting(change)
+    return updated(snapshot, job, policy, now, calendar, is_lasting=lasts)
 
 
 def is_lasting(change: Put) -> bool:
     """Whether the change says itself that its definition is to stay."""
-    return change.policy is not None and change.policy.kind is not UpdateKind.WINDOWED
+    return change.verdict is not None or (change.policy is not None and change.policy.is_lasting)
 
 
 def has_room(waiting: int, job: Job, adding: int = 1) -> bool:

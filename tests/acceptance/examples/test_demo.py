@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -33,6 +34,7 @@ def test_into_a_pipe_every_event_is_a_line_and_ctrl_c_brings_a_summary(tmp_path:
     ) as child:
         assert child.stdout is not None
         wanted = {
+            r"^dashboard: \S+:\d+/$",
             "overlapping +skipped",
             r"nightly\.upload #2 +retry planned",
             r"long +started",
@@ -51,6 +53,23 @@ def test_into_a_pipe_every_event_is_a_line_and_ctrl_c_brings_a_summary(tmp_path:
     assert [line.split()[0] for line in summary.splitlines()] == ["long", "nightly", "overlapping", "pulse"]
     assert re.search(r"overlapping .*\d skipped", summary)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_it_shows_its_jobs_on_the_dashboard(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, DEMO], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=temporary(tmp_path)
+    ) as child:
+        assert child.stdout is not None
+        try:
+            address = next(line.split()[1] for line in child.stdout if line.startswith("dashboard: "))
+            with urlopen(f"{address}jobs", timeout=60) as answer:
+                page = answer.read().decode()
+        finally:
+            child.send_signal(signal.SIGINT)
+            child.communicate(timeout=60)
+
+    assert child.returncode == 0
+    assert all(f">{job}<" in page for job in ("long", "nightly", "overlapping", "pulse"))
 
 
 def test_it_stops_itself_if_told_so(tmp_path: Path) -> None:
@@ -104,5 +123,6 @@ def test_on_a_terminal_it_draws_a_view_and_ctrl_c_stops_it(tmp_path: Path) -> No
         assert child.wait(60) == 0
 
     assert "everytick: a node at work (Ctrl-C stops it cleanly)" in shown
+    assert re.search(r"dashboard: \w+://127\.0\.0\.1:\d+/", shown)
     assert re.search(r"\x1b\[\d+A\r\x1b\[J", shown), "it is drawn over the last one"
     assert "\x1b[?" not in shown, "nothing is switched that a killed process would leave switched"

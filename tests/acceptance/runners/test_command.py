@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from everytick.domain.outcome import Failed
+from everytick.domain.trace_ids import traceparent
 from everytick.runners.command import CommandBody
 from everytick.runners.context import Halt
 from everytick.runners.guard import Guard
@@ -68,7 +69,10 @@ async def kit(tmp_path: Path) -> AsyncIterator[Kit]:
     made.scratch.close()
 
 
-async def test_a_command_is_told_about_its_occurrence_by_its_environment(kit: Kit, tmp_path: Path) -> None:
+async def test_a_command_is_told_about_its_occurrence_by_its_environment(
+    kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("EVERYTICK_WEB")  # the tests have it for the nodes that they start
     services = Remembering()
     context = attempt(job_of(payload={"é": 1}), services=services)
     arguments = (sys.executable, "-c", TELL, "{{ job }}-{{attempt}}", "{{ scratch }}/x; rm -rf $HOME", "{{ payload }}")
@@ -92,19 +96,23 @@ async def test_a_command_is_told_about_its_occurrence_by_its_environment(kit: Ki
         "EVERYTICK_PAYLOAD": '{"é": 1}',
         "EVERYTICK_SCRATCH": scratch,
         "OWN": "mine",
+        "TRACEPARENT": traceparent(context.occurrence_id, context.attempt_id),
     }
     assert told["arguments"] == ["etl-2", f"{scratch}/x; rm -rf $HOME", '{"é": 1}']
     assert told["folder"] == str(tmp_path)
     assert told["session"]
 
 
-async def test_a_trace_is_handed_on_where_there_is_one(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_trace_of_the_occurrence_is_handed_on_and_not_that_of_the_node(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     services = Remembering()
     monkeypatch.setenv("TRACEPARENT", "00-abc-def-01")
+    context = attempt(services=services)
 
-    await carried_out(kit.body('echo "$TRACEPARENT"'), attempt(services=services))
+    await carried_out(kit.body('echo "$TRACEPARENT"'), context)
 
-    assert services.written == b"00-abc-def-01\n"
+    assert services.written.decode().strip() == traceparent(context.occurrence_id, context.attempt_id)
 
 
 async def test_text_goes_through_a_shell_and_a_list_does_not(kit: Kit) -> None:

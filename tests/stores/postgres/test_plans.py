@@ -77,6 +77,14 @@ select ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 1 + n % {JO
   from (select n, '2026-01-01'::timestamptz + make_interval(mins => n) as at
           from generate_series(1, {OCCURRENCES}) n) o;
 insert into active (job_key, handle) select job_key, handle from occurrence;
+insert into unfolded (job_key, handle, scheduled_for) select job_key, handle, scheduled_for from occurrence;
+insert into bucket select n % 2 = 0, '2026-01-01'::timestamptz + make_interval(mins => 5 * n), 'crm', 10, 1, 1
+  from generate_series(1, {OCCURRENCES}) n;
+insert into version_band select job_key, 1, 'crm' from job;
+insert into job_day select job_key, '2026-01-01', 10, 1, 1, 1 from job;
+insert into job_length (job_key, is_stale) select job_key, job_key % 100 = 0 from job;
+insert into failure select handle, job_key, id, scheduled_for, 'f' || handle % 100 from occurrence;
+update rollup set last_handle = {OCCURRENCES} * 0.9;
 insert into claimable (handle, id, line_at, ready_at, priority, is_early, needs)
 select handle, id, line_at, ready_at, priority, is_early, needs from occurrence
 """
@@ -96,7 +104,8 @@ WHOLE = {
     "jobs_by_name": "people ask for every job",
     "parked_jobs": "as jobs_by_name",
     "unreadable_jobs": "as jobs_by_name",
-    "prune": "every job is looked at, at leisure",
+    "aged": "every job is looked at, at leisure",
+    "measured_lengths": "people ask for the lengths of all jobs, and each has one row",
     "nodes": "people ask for every node, and there are few",
     "pulse": "it is one number",
     "jobs_ahead": "every job is looked at, at a start and after a clock was set back",
@@ -111,18 +120,29 @@ WHOLE = {
 }
 """Queries that read a whole table by their nature."""
 
-BY_ACTIVE = ("beat", "bring_waiting_back", "forget_nodes", "held_by", "nodes", "orphaned", "overdue", "owned")
+BY_ACTIVE = (
+    "beat",
+    "bring_waiting_back",
+    "forget_nodes",
+    "held_by",
+    "held_earlier",
+    "history_page_active",
+    "nodes",
+    "orphaned",
+    "overdue",
+    "owned",
+)
 """What a node holds, and what waits, is found among what is active: an index by owner would be written at every claim.
 The table of those is read whole, and each occurrence is found by its key."""
 
-FOR_PEOPLE = ("history_page", "history_page_of", "prune", "purgeable")
+FOR_PEOPLE = ("aged", "history_page", "history_page_of", "purgeable")
 """What people ask now and then; until the server has learned that there is a history, it reads what there is."""
 
 RARE = ("count_fills", "deleted_upstreams", "hold_undefined", "purge_fills", "undefined_jobs", "upstreams")
 """What is asked once a minute, of jobs that a start left out, or when people look at a backfill or delete a job; a
 server without statistics walks another index."""
 
-SMALL = ("wake", "node", "needs", "name_set", "reach", "brake", "limit_start", "limit_change")
+SMALL = ("wake", "node", "needs", "rollup", "name_set", "reach", "brake", "limit_start", "limit_change")
 """Tables that hold what has happened since the last plans, or are as small as the fleet and what it is made of."""
 
 INDEXES = {
@@ -178,13 +198,53 @@ INDEXES = {
     "put_all_back_in_line": ("active_pkey",),
     "forget_narrowing": ("job_state_pkey",),
     "let_waits_go": ("active_pkey",),
+    "window_runs": ("occurrence_by_time", "job_state_pkey"),
+    "window_runs_of": ("job_id_key", "occurrence_of_job"),
+    "held_earlier": ("occurrence_pkey",),
+    "held_earlier_of": ("job_id_key", "active_pkey", "occurrence_pkey"),
+    "last_runs": ("job_id_key", "occurrence_of_job"),
+    "counted": ("occurrence_by_time",),
+    "counted_of": ("job_id_key", "occurrence_of_job"),
+    "latest_lengths": ("job_id_key", "occurrence_of_job"),
+    "steps_of_jobs": ("job_id_key", "occurrence_of_job"),
+    "covered_runs": ("job_id_key", "occurrence_of_job"),
     "history_page": ("occurrence_by_time",),
     "history_page_of": ("occurrence_of_job",),
+    "history_page_active": ("occurrence_pkey",),
+    "history_page_active_of": ("job_id_key", "active_pkey", "occurrence_pkey"),
     "attempts_of": ("attempt_pkey",),
     "runs_of": ("task_run_pkey",),
     "handle_of": ("occurrence_id_key",),
     "occurrences_of": ("occurrence_pkey", "job_state_pkey"),
-    "prune": ("occurrence_of_job",),
+    "aged": ("occurrence_of_job",),
+    "prune": ("occurrence_pkey", "task_run_pkey", "attempt_pkey", "request_key_id"),
+    "bucket_steps": ("bucket_pkey",),
+    "errors_of": ("occurrence_id_key",),
+    "failed_of": ("occurrence_pkey",),
+    "failed_between": ("occurrence_pkey",),
+    "fold_between": ("occurrence_pkey", "version_band_pkey"),
+    "fold_days_between": ("occurrence_pkey",),
+    "fold_days_of_these": ("occurrence_pkey",),
+    "fold_these": ("occurrence_pkey", "version_band_pkey"),
+    "touch_lengths": ("occurrence_pkey",),
+    "touch_lengths_between": ("occurrence_pkey",),
+    "forget_cells": ("bucket_pkey",),
+    "forget_unfolded": ("occurrence_pkey", "unfolded_pkey"),
+    "forget_passed": ("unfolded_pkey",),
+    "job_days": ("job_id_key", "job_day_pkey"),
+    "kind_since": ("failure_alike",),
+    "kinds_since": ("failure_by_time",),
+    "measured_lengths_of": ("job_id_key", "job_length_pkey"),
+    "note_unfolded": ("occurrence_pkey",),
+    "stale_lengths": ("job_length_stale", "job_state_pkey"),
+    "sweep": ("unfolded_pkey", "occurrence_pkey"),
+    "tail_days": ("occurrence_pkey", "unfolded_pkey", "job_id_key"),
+    "tail_failures": ("occurrence_pkey", "unfolded_by_time"),
+    "tail_steps": ("occurrence_pkey", "unfolded_by_time", "unfolded_pkey", "version_band_pkey"),
+    "counted_among": ("occurrence_pkey", "unfolded_pkey"),
+    "kept_in_all": ("bucket_pkey",),
+    "kept_of_job": ("job_id_key", "job_day_pkey"),
+    "unseen": ("occurrence_pkey",),
     "undefined_jobs": ("job_state_undefined", "job_pkey"),
     "take_marks": ("job_state_pkey",),
     "hold_undefined": ("job_state_undefined",),
@@ -231,6 +291,8 @@ ids = [UUID(int=0) for _ in range(BATCH)]
 keys = list(range(1, BATCH + 1))
 times = [START] * BATCH
 MET = ["", "code:shop"]
+JOB_IDS = [str(key) for key in keys[:5]]
+SPAN = {"begin_after": START.replace(year=2025), "end_through": START, "limit": BATCH}
 CUSTOM: dict[str, tuple[Any, ...] | dict[str, Any]] = {
     "ahead": {"needs": MET, "seen": 2},
     "hold_due": {
@@ -331,6 +393,15 @@ CUSTOM: dict[str, tuple[Any, ...] | dict[str, Any]] = {
     "owed_reports": ("code:shop", keys, [], 100),
     "reported": (ids,),
     "history_page": (START, UUID(int=0), None, None, [], None, 101),
+    "window_runs": SPAN,
+    "window_runs_of": {**SPAN, "job_ids": JOB_IDS},
+    "held_earlier": {"begin_after": START, "limit": BATCH},
+    "held_earlier_of": {"begin_after": START, "limit": BATCH, "job_ids": JOB_IDS},
+    "last_runs": {"job_ids": JOB_IDS, "count": 30},
+    "counted": SPAN,
+    "counted_of": {**SPAN, "job_id": "7"},
+    "latest_lengths": {"job_ids": JOB_IDS, "most": 100, "latest": 25},
+    "covered_runs": {**SPAN, "job_id": "7"},
     "existing": (ids,),
     "past_versions": {"job_keys": keys, "afters": times, "befores": [9] * BATCH, "limit": 17},
     "history_page_of": ("7", START, UUID(int=0), None, None, [10], 0, 101),
@@ -381,9 +452,11 @@ async def session(postgres: Server, filled: tuple[str, str]) -> AsyncIterator[An
 
 def text_of(schema: str, name: str) -> str:
     """Return the statement as the server gets it."""
-    if name in COLD:
-        return str(getattr(cold_queries_in(schema), name).sql)
-    return str(getattr(queries_in(schema), name).sql)
+    return str(statement_of(schema, name).sql)
+
+
+def statement_of(schema: str, name: str) -> Any:
+    return getattr(cold_queries_in(schema) if name in COLD else queries_in(schema), name)
 
 
 def judge(name: str, statistics: str, shown: str) -> None:
@@ -459,7 +532,7 @@ async def test_a_batch_planned_for_its_own_values_uses_its_indexes(
     await session.execute("set plan_cache_mode = force_custom_plan")
     given = CUSTOM[name]
     if isinstance(given, dict):
-        names = getattr(queries_in(schema), name).names
+        names = statement_of(schema, name).names
         assert given.keys() <= set(names)
         given = tuple(given.get(each) for each in names)
     shown = await explained(session, f"explain {text_of(schema, name)}", *given)

@@ -49,7 +49,7 @@ class Gate:
 
         On tables this small `delete` takes a tenth of the time of `truncate`.
         """
-        await self._db.execute("; ".join(f"delete from {table}" for table in self._tables))
+        await self._db.execute("; ".join(f"delete from {table}" for table in self._tables if table != "rollup"))
 
     @asynccontextmanager
     async def stopping_at(self, crossing: int) -> AsyncIterator[None]:

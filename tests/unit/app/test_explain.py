@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from everytick.app import Everytick
-from everytick.deciding.explain import Explanation, Verdict
+from everytick.deciding.explanation import Explanation, Verdict
 from everytick.domain.nodes import NodeFacts
 from everytick.errors import NotFound
 from everytick.schedules.calendars import calendar

@@ -68,10 +68,10 @@ async def test_many_jobs_stand_together_as_each_stands_alone(
     records = await tick.jobs()
     alone = {record.job.id: await tick.status(record.job.name) for record in records}
 
-    assert await tick._statuses(records) == alone
+    assert await tick.statuses(records) == alone
     assert any(each.is_running for each in alone.values())
     await tick.remove("gone")
-    assert len(await tick._statuses(records)) == len(records) - 1
+    assert len(await tick.statuses(records)) == len(records) - 1
 
 
 async def test_a_status_is_read_from_the_store(tick: Everytick, store: AnyStore, clock: ManualClock) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from everytick.app import Everytick
-from everytick.deciding.explain import Verdict
+from everytick.deciding.explanation import Verdict
 from everytick.domain.occurrence import Occurrence
 from everytick.errors import Conflict, InvalidInstant, InvalidPolicies
 from everytick.stores.addresses import AnyStore

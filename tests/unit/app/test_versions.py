@@ -7,6 +7,8 @@ import pytest
 from everytick.app import Everytick
 from everytick.app.versions import JobVersion
 from everytick.domain.config import UNSET
+from everytick.domain.ids import occurrence_id
+from everytick.domain.rollouts import Rollout
 from everytick.errors import Conflict, InvalidPolicies, NotFound, PlanMoved, VersionConflict
 from tests.stores.acting import plan_once
 from tests.stores.clock import ManualClock
@@ -197,3 +199,55 @@ async def test_an_explanation_says_which_version_names_the_instant(tick: Everyti
     await tick.update(daily, "0 9 * * *", policy="windowed 1")
     back = await tick.explain(daily, "2026-03-05T06:00:00Z")
     assert back.text.endswith(f"; by version 4, which {moment}, at the end of the window of version 3")
+
+
+async def test_a_rollout_is_shown_and_ended_by_hand(tick: Everytick, daily: str, clock: ManualClock) -> None:
+    version = await tick.update(daily, priority=5, policy=Rollout(share=0.5, after=3, max_failures=1), by="anna")
+    found = await tick.rollout(daily)
+    assert found is not None
+    assert (found.version, found.in_force, str(found)) == (
+        version,
+        1,
+        "version 2: 50% of the occurrences, 0 of 3 ended, 0 failed, 1 may",
+    )
+    [trial, first] = await tick.versions(daily)
+    assert (trial.is_on_trial, trial.is_in_force, str(trial.rollout)) == (True, False, "50% after 3 failures 1")
+    assert first.is_in_force
+    assert await tick.end_rollout(daily, keep=False, by="ben") == 3
+    assert await tick.rollout(daily) is None
+    assert (await tick.job(daily)).job.settings.priority == 0
+    await tick.update(daily, priority=5, policy="rollout 50%")
+    assert await tick.end_rollout(daily, keep=True) == 5
+    assert (await tick.job(daily)).job.settings.priority == 5
+    with pytest.raises(NotFound, match="rollout of job 'report'"):
+        await tick.end_rollout(daily, keep=True)
+
+
+async def test_a_run_to_come_says_which_version_it_tries(tick: Everytick, daily: str, clock: ManualClock) -> None:
+    await tick.update(daily, priority=5, policy="rollout 50%")
+    share = Rollout(share=0.5)
+    for at in await tick.next_runs(daily, 6):
+        said = str(await tick.explain(daily, at))
+        is_tried = share.takes(occurrence_id((await tick.job(daily)).job.id, at))
+        assert ("tries version 2 (50% of the occurrences)" in said) == is_tried, said
+
+
+async def test_code_that_still_says_what_was_rolled_back_changes_nothing(tick: Everytick, clock: ManualClock) -> None:
+    """Else every start would try it again."""
+    clock.time = NOON
+    later = Everytick(await tick._opened(), name="shop")
+    tick.job("0 5 * * *", name="mine", priority=1, update_policy="rollout 50%")(work)
+    later.job("0 5 * * *", name="mine", priority=5, update_policy="rollout 50%")(work)
+    await tick.sync()
+    assert [change.version for change in await later.sync()] == [2]
+    assert [change.kind for change in await later.sync()] == ["unchanged"]
+    assert await later.end_rollout("mine", keep=False) == 3
+    assert [change.kind for change in await later.sync()] == ["unchanged"]
+    assert (await later.job("mine")).job.settings.priority == 1
+
+
+async def test_a_preview_says_how_the_version_is_tried(tick: Everytick, daily: str) -> None:
+    found = await tick.preview_update(daily, "0 6 * * *", policy="rollout 10% after 5")
+    runs = found.runs[daily]
+    assert (str(runs.rollout), runs.added, runs.moments) == ("10% after 5", (), ())
+    assert await tick.update(daily, "0 6 * * *", policy="rollout 10% after 5", plan=found.hash) == 2

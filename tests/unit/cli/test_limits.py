@@ -59,6 +59,21 @@ def test_a_freeze_window_is_told_before_it_begins(cli: Cli, shop: Everytick) -> 
     assert cli("limits").err.strip() == "there is no limit and no brake"
 
 
+def test_a_freeze_window_that_comes_again_is_told_with_the_runs_that_it_holds(cli: Cli, shop: Everytick) -> None:
+    """Every day but its last minute is frozen, so that the next run is."""
+    window = ("--begins", "0 0 * * *", "--ends", "59 23 * * *")
+    assert cli("brake", "tag:night", *window, "--tz", "Europe/Berlin", "--reason", "no changes").code == 0
+    [found] = json.loads(cli("limits", "--json").out)["reaches"]
+    [brake] = found["brakes"]
+    assert brake["begins"].startswith("cron: 0 0 * * *")
+    runs = cli("next", "nightly").rows
+    assert all("braked until" in row[2] and "no changes" in row[2] for row in runs), runs
+    at = runs[0][0].replace(" ", "T")
+    assert "it waits for the end of a brake (no changes) until" in cli("explain", "nightly", "--at", at).out
+    for given in (window[:2], (*window, "--until", "2099-01-01T00:00")):
+        assert cli("brake", "tag:night", *given, "--reason", "no").code != 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

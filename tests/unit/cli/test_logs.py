@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from everytick import Everytick, every
-from everytick.cli.logs import inside, readable
+from everytick.app.outputs import inside
+from everytick.cli.logs import readable
 from tests.unit.cli.conftest import Cli
 
 

@@ -95,3 +95,20 @@ def test_an_update_is_shown_stored_compared_and_rolled_back(cli: Cli, jobs: Path
 def test_mistakes_are_told(cli: Cli, jobs: Path, arguments: list[str], code: int, said: str) -> None:
     done = cli(*arguments)
     assert (done.code, said in done.err) == (code, True), done.err
+
+
+def test_a_rollout_is_begun_shown_and_ended(cli: Cli, jobs: Path) -> None:
+    assert cli("rollout", "nightly").err.strip() == "no version of 'nightly' is on trial"
+    assert cli("rollout", "nightly", "--back", "--yes").code == 3
+    shown = cli("diff", str(jobs), "--policy", "rollout 10% after 20")
+    assert "tried first: 10% after 20" in shown.out
+    assert cli("apply", str(jobs), "--policy", "rollout 10% after 20").code == 0
+    assert [row[3] for row in cli("versions", "nightly").rows] == ["tried by 10% of the occurrences", "now"]
+    assert "on trial\tversion 2: 10% of the occurrences" in cli("show", "nightly").out
+    found = json.loads(cli("rollout", "nightly", "--json").out)
+    assert (found["version"], found["in_force"], found["rollout"], found["failed"]) == (2, 1, "10% after 20", 0)
+    assert "0 of 20 ended" in cli("rollout", "nightly").out
+    assert cli("rollout", "nightly", "--keep", "--back").code == 2
+    assert cli("rollout", "nightly", "--back", "--yes").out == "3\n"
+    assert cli("apply", str(jobs)).code == 0
+    assert [row[3] for row in cli("versions", "nightly").rows] == ["now, after v2", "", ""]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from everytick import Everytick
+from everytick.cli.session import _configured
 from everytick.config.settings import KEYS, NODE_KEYS, SettingPlace, gather, shown_value, without_password
 from everytick.errors import InvalidSetting
 from everytick.node.settings import NodeSettings
@@ -170,3 +172,15 @@ def test_a_log_folder_lies_beside_the_file_that_names_it(tmp_path: Path) -> None
 def test_a_password_is_never_shown(address: str, shown: str) -> None:
     assert without_password(address) == shown
     assert shown_value("store", address) == shown
+
+
+def test_the_kinds_of_targets_over_http_come_from_file_or_environment(tmp_path: Path) -> None:
+    (tmp_path / "everytick.toml").write_text('api_targets = ["command"]')
+    from_file = _configured(Everytick("memory://", name="shop"), gather({}, {}, tmp_path))
+    named = {"EVERYTICK_API_TARGETS": "command,http"}
+    from_environment = _configured(Everytick("memory://", name="shop"), gather({}, named, tmp_path))
+
+    assert from_file.api_targets == {"command"}
+    assert from_environment.api_targets == {"command", "http"}
+    with pytest.raises(InvalidSetting, match=r"must be some of command, http \(did you mean 'command'\?"):
+        gather({}, {"EVERYTICK_API_TARGETS": "comand"}, tmp_path)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from everytick.deciding.explain import Evidence, Explanation, Verdict, explain
+from everytick.deciding.explain import explain
+from everytick.deciding.explanation import Evidence, Explanation, Verdict
 from everytick.domain import ids
 from everytick.domain.decisions import Span, Why
 from everytick.domain.occurrence import Cause, Occurrence

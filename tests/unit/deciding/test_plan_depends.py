@@ -10,6 +10,7 @@ from everytick.deciding.plan import plan
 from everytick.domain.snapshots import (
     Active,
     Dependence,
+    Edition,
     Ended,
     InLine,
     JobSnapshot,
@@ -290,3 +291,28 @@ def test_an_end_that_did_not_wake_it_is_not_slept_through(awaited: bool, wake_at
     runs = active("runs", at("09:00"))
     seen = snapshot_of(job(), at("09:10"), active=(runs,), is_needed=True, awaited=awaited)
     assert plan(seen, at("09:30")).wake_at == wake_at
+
+
+@pytest.mark.parametrize("is_later", [True, False])
+def test_the_version_in_force_says_what_is_waited_for(is_later: bool) -> None:
+    """An edit may lie ahead of a plan: a clock was set back, or the plan is of an earlier moment."""
+    seen = dependent()
+    [depending] = seen.editions
+    plain = job("0 * * * *")
+    first, second = (plain, depending.job) if is_later else (depending.job, plain)
+    editions = Edition(first), Edition(replace(second, version=2), at("10:20"))
+    decided = plan(replace(seen, editions=editions), at("10:00:01"))
+
+    assert created(decided) == [(at("10:00"), "pending" if is_later else "queued")]
+    if is_later:
+        assert decided.wake_at == at("10:20"), "the planner looks again when the edit is in force"
+
+
+def test_what_waits_for_a_job_of_the_old_version_alone_is_released_by_the_new_one() -> None:
+    seen = dependent(waits())
+    [depending] = seen.editions
+    editions = depending, Edition(replace(job("0 * * * *"), version=2), at("09:20"))
+    before, after = (plan(replace(seen, editions=editions), at(when)) for when in ("09:10", "09:21"))
+
+    assert (before.releases, before.wake_at) == ((), at("09:20"))
+    assert after.releases == ("waits",)

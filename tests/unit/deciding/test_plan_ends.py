@@ -213,6 +213,21 @@ def test_a_restart_seen_twice_neither_stops_nor_doubles_what_it_began() -> None:
     assert created(decided) == [(at("10:00:10"), "queued")]
 
 
+def test_a_stop_means_nothing_that_comes_in_after_it_also_while_the_job_is_paused() -> None:
+    """A pause lets the watermark wait, so every plan within the grace sees the stop: what is older waits until then."""
+    stopping = job("0 6 * * *", stop_schedule="0 10 * * *")
+    known: dict[str, Any] = {"pauses": (PausedSpan(at("09:40")),)}
+    waits = active("waits", at("09:50"), "queued", cause="trigger")
+    asked = trigger("t", at("09:59:59"))
+
+    seen = plan(snapshot_of(stopping, at("09:30"), active=(waits,), requests=(asked,), **known), at("10:00:00"))
+    over = plan(snapshot_of(stopping, at("09:30"), active=(waits,), **known), at("10:01:00"))
+
+    assert (seen.releases, seen.cancels, created(seen)) == ((), (), [(at("09:59:59"), "queued")])
+    assert seen.wake_at == at("10:01:00")
+    assert over.releases == ("waits",)
+
+
 def test_what_is_superseded_is_not_asked_to_stop_as_well() -> None:
     restarting = job("0 10 * * *", stop_schedule="0 10 * * *", overlap="cancel_running")
     pends = active("pends", at("09:10"), "pending")

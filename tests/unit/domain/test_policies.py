@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from everytick.domain import policies
+from everytick.domain.ids import occurrence_id
 from everytick.domain.policies import (
     Failure,
     FirstSight,
@@ -26,6 +27,7 @@ from everytick.domain.policies import (
     bounded_window,
 )
 from everytick.domain.reading import as_data, choice, length, names, switch, whole
+from everytick.domain.rollouts import Rollout
 from everytick.errors import InvalidDuration, InvalidInstant, InvalidName, InvalidPolicies
 
 SINCE = datetime(2024, 1, 31, 9, tzinfo=UTC)
@@ -40,7 +42,7 @@ SINCE = datetime(2024, 1, 31, 9, tzinfo=UTC)
         (Failure, "fail_fast continue retry_on_failure"),
         (Strategy, "execute_last execute_all mark_as_missed bounded_window compressed"),
         (FirstSight, "next if_matching_now immediately backfill_from"),
-        (UpdateKind, "immediate graceful windowed"),
+        (UpdateKind, "immediate graceful windowed rollout"),
         (OnOrphan, "fail restart resume"),
         (OnStoreOutage, "wait fire_local"),
     ],
@@ -290,3 +292,37 @@ def test_numbers_switches_and_lengths_take_nothing_that_merely_looks_like_one() 
         switch("enabled", "yes")
     with pytest.raises(InvalidPolicies, match="grace '1s' must be at least 2s; instead: more"):
         length("grace", "1s", timedelta(seconds=2), "more")
+
+
+@pytest.mark.parametrize(
+    ("text", "rollout"),
+    [
+        ("rollout 10% after 10", Rollout(0.1)),
+        ("rollout 10% 50% 100% after 20 failures 1", Rollout((0.1, 0.5, 1), 20, 1)),
+        ("rollout dry 5 33.33% after 10", Rollout(1 / 3, dry_run=5)),
+        ("rollout dry 5", Rollout(dry_run=5)),
+    ],
+)
+def test_a_rollout_is_one_text_that_reads_back_equal(text: str, rollout: Rollout) -> None:
+    policy = policies.update_policy(text)
+    assert (policy, str(policy), policy.rollout) == (policies.update_policy(rollout), text, rollout)
+    assert policies.update_policy(str(policy)) == policy
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["rollout", "rollout 0%", "rollout 101%", "rollout 50% 10%", "rollout 10", "rollout after 3", "rollout 10% after",
+     "rollout 10% after 3 after 4", "rollout 10% often", "rollout 1% 2% 3% 4% 5% 6% 7% 8% 9%"],
+)  # fmt: skip
+def test_a_rollout_that_makes_no_sense_is_refused_with_what_to_write(given: str) -> None:
+    with pytest.raises(InvalidPolicies, match="rollout 10%"):
+        policies.update_policy(given)
+
+
+def test_a_share_is_a_function_of_the_id_and_a_larger_one_takes_what_a_smaller_one_took() -> None:
+    ids = [occurrence_id("job_1", datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=n)) for n in range(4000)]
+    tenth, half = ({id_ for id_ in ids if Rollout(share).takes(id_)} for share in (0.1, 0.5))
+    assert tenth < half
+    assert 320 < len(tenth) < 480
+    assert 1880 < len(half) < 2120
+    assert not any(Rollout(0.5, dry_run=1).takes(id_) for id_ in ids)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from everytick.domain.needs import LATE, are_late, is_met, late_needs, on_time_needs
+from everytick.errors import InvalidSetting
 from everytick.node.claimer import Claimer
 from everytick.node.health import Health
 from everytick.node.inbox import Arrived, Inbox
@@ -24,13 +25,13 @@ class Held:
 
     waiting = 0
 
-    def __init__(self, slots: int, store: MemoryStore) -> None:
+    def __init__(self, slots: int, store: MemoryStore, **settings_: Any) -> None:
         self.claims: dict[int, Claim] = {}
         self.came: list[str] = []
         self.slots = Slots(slots, monotonic)
         health = Health(inbox(), monotonic, 60, 60)
         health.has_beaten()
-        settings = node_settings(slots=slots)
+        settings = node_settings(slots=slots, **settings_)
         self.scope = Scope("node-1", "", settings, EveryJob())
         box = Inbox({Arrived: self.take})
         self.claimer = Claimer(store, self.scope, settings, health, self.slots, self, box, monotonic, self)  # type: ignore[arg-type]
@@ -81,6 +82,19 @@ async def test_late_ones_get_a_quarter_of_the_slots_and_no_more(slots: int, shar
     held = Held(slots, await crowded(late=50, live=50))
     await held.claim()
     assert (held.count("late"), held.count("live")) == (share, slots - share)
+
+
+@pytest.mark.parametrize(("late_share", "share"), [(0.5, 4), (1, 8), (0.3, 2), (0.01, 1)])
+async def test_a_setting_says_how_large_the_share_is(late_share: float, share: int) -> None:
+    held = Held(8, await crowded(late=50, live=50), late_share=late_share)
+    await held.claim()
+    assert (held.count("late"), held.count("live")) == (share, 8 - share)
+
+
+@pytest.mark.parametrize("given", [0, -0.1, 1.01, True, "much"])
+def test_a_share_that_is_none_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidSetting, match="share above 0"):
+        node_settings(late_share=given)
 
 
 async def test_a_node_that_is_never_idle_gives_them_their_share() -> None:

@@ -65,6 +65,7 @@ CANONICAL = {
         "((cron: @daily) | (cron: @hourly)) | (every: 1h); spread=1m30s"
     ),
     "(@daily) | (@hourly); start=2026-01-01Z": "(cron: @daily) | (cron: @hourly); start=2026-01-01T00:00:00Z",
+    "0 2 * * *; offset=90s; spread=15m": "cron: 0 2 * * *; spread=15m; offset=1m30s",
     "H H(9-17) * * H/2; tz=Asia/Tokyo; spread=15m": "cron: H H(9-17) * * H/2; tz=Asia/Tokyo; spread=15m",
 }
 
@@ -115,6 +116,10 @@ REFUSED = {
     "0 0 * * *; day_match=xor": "day_match",
     "quartz: 0 0 0 ? * 1; day_match=and": "day_match",
     "0 0 * * *; spread=0.5s": "spread",
+    "0 0 * * *; spread=0s": "spread",
+    "0 0 * * *; offset=4m": "offset",
+    "0 0 * * *; spread=4m; offset=4m": "offset",
+    "0 0 * * *; spread=4m; offset=0.5s": "offset",
     "0 0 * * *; spread=often": "spread",
     "(@daily": "text",
     "()": "format",

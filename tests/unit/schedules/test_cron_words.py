@@ -63,6 +63,7 @@ WORDS = {
         "at 00:00, UTC, from 2026-01-01 00:00:00Z, until 2027-01-01 00:00:00Z"
     ),
     "@daily; spread=15m": "at 00:00, UTC, spread over 15 minutes",
+    "@daily; spread=15m; offset=4m": "at 00:00, UTC, spread over 15 minutes, 4 minutes later",
 }
 
 

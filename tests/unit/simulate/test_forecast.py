@@ -5,8 +5,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from everytick.domain.facts import Pause, Trigger
+from everytick.domain.changes import Put
+from everytick.domain.facts import Pause, PutBrake, SetLimit, Trigger
 from everytick.domain.job import Job, define_job, define_task
+from everytick.domain.limits import Rate
+from everytick.domain.policies import update_policy
 from everytick.domain.snapshots import Missed
 from everytick.schedules.codec import schedule
 from everytick.simulate.durations import Origin
@@ -190,3 +193,49 @@ async def test_what_depends_on_another_job_starts_at_its_end_or_is_skipped(store
     assert (tallies["load"].runs, tallies["load"].worst) == (23, 20 * timedelta(minutes=1))
     assert (tallies["late"].runs, tallies["late"].not_run) == (0, {("skipped", "dependency"): 24})
     assert (tallies["hopeless"].runs, tallies["hopeless"].not_run) == (0, {("skipped", "dependency"): 23})
+
+
+async def test_no_more_run_at_once_than_a_limit_lets(store: MemoryStore) -> None:
+    """Three jobs of an hour each hour, of which two may run: one is late by an hour, and its next is skipped."""
+    jobs = [hourly(name, tags=["crm"]) for name in ("one", "three", "two")]
+    await put_all(store, jobs)
+    free = await foresee(store, DAY, slots=9, given=dict.fromkeys(("one", "three", "two"), HOUR - DAY / 1440))
+    assert (free.record.peak, sum(tally.late for tally in free.tallies)) == (3, 0)
+    await store.request("tag:crm", SetLimit(2))
+    held = await foresee(store, DAY, slots=9, given=dict.fromkeys(("one", "three", "two"), HOUR - DAY / 1440))
+    assert held.record.peak == 2
+    assert sum(tally.late for tally in held.tallies) > 20
+    assert held.left_out == ()
+
+
+async def test_nothing_starts_while_a_brake_holds_or_a_freeze_window_is_open(store: MemoryStore) -> None:
+    await put(store, hourly())
+    window = PutBrake(begins=schedule("30 17 * * *; tz=UTC"), ends=schedule("30 20 * * *; tz=UTC"))
+    await store.request("job:hourly", window)
+    found = await foresee(store, 2 * DAY, slots=9, given={"hourly": timedelta(0)})
+    [tally] = found.tallies
+    assert (tally.late, tally.worst, tally.overlaps) == (2, timedelta(hours=2, minutes=30), 4)
+    assert found.left_out == ("the soft release of job hourly after a brake: hourly",)
+
+
+@pytest.mark.parametrize(("share", "hours"), [(None, 8), (1.0, 8), (0.5, 10), (0.25, 14)])
+async def test_late_runs_get_their_share_of_the_slots(store: MemoryStore, share: float | None, hours: int) -> None:
+    """Four runs of an hour were missed. The fewer of four slots they get, the later they are together."""
+    await put(store, hourly(recovery="execute_all", overlap="allow"))
+    gone = (NOON + HOUR / 2, NOON + HOUR / 2 + 4 * HOUR)
+    takes = {"hourly": HOUR - DAY / 1440}
+    found = await foresee(store, 12 * HOUR, slots=4, given=takes, outages=[gone], late_share=share)
+    [tally] = found.tallies
+    assert round(tally.lateness / HOUR) == hours
+
+
+async def test_what_is_not_simulated_is_named_with_its_jobs(store: MemoryStore) -> None:
+    await put_all(store, [hourly("one", tags=["crm"]), hourly("two")])
+    await store.request("tag:crm", SetLimit(None, Rate(60, timedelta(minutes=1))))
+    await store.apply([Put(hourly("two", priority=3), None, update_policy("rollout 10%"))], "ann")
+    found = await foresee(store, DAY, slots=4)
+    assert found.left_out == (
+        "the rate 60/1m of tag crm: one",
+        "the outcomes of a rollout, which stays in its stage: two",
+    )
+    assert {tally.runs for tally in found.tallies} == {24}

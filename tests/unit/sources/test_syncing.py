@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from everytick.domain.changes import Edit, Put
+from everytick.domain.changes import Change, Edit, Put
 from everytick.domain.facts import Pause
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Missed
 from everytick.errors import Conflict, StoreUnavailable, TooManyEditions, VersionConflict
 from everytick.node.definers import DefinedNames
-from everytick.sources.drafting import Change, edited
+from everytick.sources.drafting import edited
 from everytick.sources.files import Folder
 from everytick.sources.syncing import Synced, apply_jobs, draft_of, sync_folder, sync_jobs
 from everytick.stores.addresses import AnyStore

@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from everytick.domain.snapshots import Ended
-from everytick.domain.statuses import OccurrenceStatus, may_move
+from everytick.domain.statuses import WELL, OccurrenceStatus, may_move
 from everytick.domain.steps import Row, closed, failed_at
 from everytick.errors import NotFound
 from everytick.stores.base import new_token
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from everytick.domain.definers import NameSet
     from everytick.domain.limits import LimitChange, Reach
     from everytick.stores.base import NodeScope
+    from everytick.stores.memory.access import MemoryAccess
     from everytick.stores.memory.ordered import Ordered
 
 _S = OccurrenceStatus
-WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
-"""Ends that count as a success."""
-
 
 R = TypeVar("R")
 
@@ -49,11 +47,10 @@ class Base:
         self._reaches: dict[str, Reach] = {}
         self._starts: defaultdict[str, list[CountedStart]] = defaultdict(list)
         self._limit_changes: list[LimitChange] = []
+        self._people: MemoryAccess | None = None
 
     def _now(self) -> datetime:
-        now = self._clock()
-        if now != self._tables.time:
-            self._tables.pass_time(now)
+        now = self._tables.time = self._clock()
         return now
 
     async def check_writable(self) -> None:

@@ -68,6 +68,10 @@ class Jobs(Planning):
         """Make every change in one transaction, or none. Return the result of each."""
         self._check(changes)
         now = self._now()
+        for change in changes:
+            if isinstance(change, Put):
+                # A version that is still to come, or is tried, may need what no job has needed so far.
+                self._tables.needs.setdefault(change.job.needs)
         stored: dict[int, Stored] = {}
         for kinds in (Rename, Put), (Tell, Remove):
             done = [(place, change) for place, change in in_order(changes) if isinstance(change, kinds)]
@@ -380,7 +384,10 @@ class Jobs(Planning):
         """Let the newest version, pauses, resumes and a reschedule that were written ahead apply from now on."""
         newest = row.editions[-1]
         if newest.job.updated_at is not None and newest.job.updated_at > now:
-            row.editions = [each for each in row.editions if each.job.version >= (newest.follows or newest.job.version)]
+            last = newest.follows or newest.job.version
+            known = [each.job.version for each in row.editions if each.rollout is None and each.job.version <= last]
+            oldest = max(known, default=newest.job.version)
+            row.editions = [each for each in row.editions if each.job.version >= oldest]
         row.pauses = [pause.brought_back(now) for pause in row.pauses]
         if row.reschedule is not None:
             row.reschedule = replace(row.reschedule, made_at=min(row.reschedule.made_at, now))
@@ -492,7 +499,9 @@ class Jobs(Planning):
 
 def _is_stored(row: JobRow, change: Put, now: datetime) -> bool:
     """Whether the job is in service and its newest version says the same."""
-    return row.removed_at is None and is_asked(row.newest, change.job, now, is_lasting=is_lasting(change))
+    return row.removed_at is None and is_asked(
+        row.newest, change.job, now, is_lasting=is_lasting(change), is_named=change.policy is not None
+    )
 
 
 def _renamed(row: JobRow, to: str, now: datetime) -> Job:

@@ -104,6 +104,7 @@ class LimitedClaims(Running):
         Returns the lines whose first occurrences do so. If there are too many others before them, the bell rings.
         """
         unsorted, done = met_lanes(scope.met, self._tables.needs), list[str]()
+        self._tables.ripen(unsorted)
         while unsorted:
             needs, size = unsorted.pop(0), limit
             for _ in range(ROUNDS):
@@ -154,7 +155,8 @@ class LimitedClaims(Running):
         return len({start.row.handle for start in self._starts.get(name, ()) if start.row.owner is not None})
 
     def _waiting(self, name: str, now: datetime) -> int:
-        lanes = [rows for needs, rows in self._tables.ready.items() if name in reaches_of(needs)]
+        known = (*self._tables.ready.items(), *self._tables.early.items())
+        lanes = [rows for needs, rows in known if name in reaches_of(needs)]
         return sum(1 for rows in lanes for row in rows if row.ready_at <= now)
 
     def _started(self, reach: Reach, now: datetime) -> dict[RateWindow, int]:

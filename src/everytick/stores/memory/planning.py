@@ -15,6 +15,7 @@ from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.needs import are_late, late_needs, needs_in, on_time_needs
 from everytick.domain.occurrence import Cause
+from everytick.domain.rollouts import TrialCounts
 from everytick.domain.snapshots import (
     PLAN_LIMIT,
     Active,
@@ -27,9 +28,10 @@ from everytick.domain.snapshots import (
     Upstream,
     UpstreamRun,
 )
-from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
+from everytick.domain.statuses import ACTIVE, ENDED, FAILURES, WELL, OccurrenceStatus, RunStatus
 from everytick.domain.steps import bounded
 from everytick.domain.texts import PLAN_REFUSED
+from everytick.domain.upcoming import is_counted
 from everytick.schedules.timezones import zone_data
 from everytick.stores.base import (
     NOTHING_COMING,
@@ -44,7 +46,7 @@ from everytick.stores.base import (
 )
 from everytick.stores.each_alone import each_alone
 from everytick.stores.memory.backfills import open_backfill, write_filling
-from everytick.stores.memory.base import UNSTARTED, WELL, merged
+from everytick.stores.memory.base import UNSTARTED, merged
 from everytick.stores.memory.limiting import LimitedClaims
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
 from everytick.stores.open_requests import PAST_LIMIT, PastAsked, past_of, pasts_asked
@@ -158,6 +160,7 @@ class Planning(LimitedClaims):
             row.is_needed,
             backfill,
             more_backfills,
+            None if row.editions[-1].rollout is None else _trial(row),
         )
 
     def _dependence(self, row: JobRow) -> Dependence:
@@ -233,6 +236,10 @@ class Planning(LimitedClaims):
             write_filling(self._tables, row, plan.filling, now)
         for creation in plan.creations:
             self._create(row, creation, now)
+        if plan.lifts:
+            for occurrence in (*row.busy, *row.waiting):
+                if occurrence.owner is None:
+                    self._tables.change(occurrence, needs=on_time_needs(occurrence.needs))
         # An occurrence that was canceled or claimed after the snapshot stays as it is: these writes check its status.
         for id_ in plan.releases:
             if self._status(id_) is _S.QUEUED:
@@ -245,10 +252,6 @@ class Planning(LimitedClaims):
             # A person who asked before this plan has given the reason.
             if self._status(id_) in ACTIVE and self._tables.occurrences[id_].cancel is None:
                 self._tables.occurrences[id_].cancel = plan.cancels_because
-        if plan.lifts:
-            for occurrence in (*row.busy, *row.waiting):
-                if occurrence.owner is None:
-                    self._tables.change(occurrence, needs=on_time_needs(occurrence.needs))
         if plan.awaits_ends:
             for occurrence in (*row.busy, *row.waiting):
                 occurrence.awaited = True
@@ -355,6 +358,15 @@ def _past(row: JobRow, asked: PastAsked) -> Past:
     if asked.newest_first:
         needed = [each for each in needed if each.in_force_after is None or each.in_force_after < asked.through][::-1]
     return past_of(asked, [(each.in_force_after, each) for each in needed[: PAST_LIMIT + 1]])
+
+
+def _trial(row: JobRow) -> TrialCounts:
+    """Return what became of the occurrences of the version on trial."""
+    trial = row.editions[-1]
+    found = [each for each in row.history if is_counted(trial, each.creation.cause, each.creation.scheduled_for)]
+    own = [each.status for each in found if each.version == trial.job.version]
+    failed = sum(1 for status in own if status in FAILURES)
+    return TrialCounts(own.count(_S.COMPLETED), failed, len(found))
 
 
 def _active(row: OccurrenceRow) -> Active:

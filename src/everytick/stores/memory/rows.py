@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import islice, takewhile
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from everytick.domain.occurrence import Attempt, Cause, Occurrence
 from everytick.domain.payload import Payload
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import OwedBreach, PromiseState
+from everytick.domain.questions import band_of
 from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, Edition, Ended, PausedSpan, Request, Rescheduled
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Rules, RunState, deadline, rules_of
@@ -91,6 +92,7 @@ class JobRow:
     `requests` are the open ones, `asked` the same by the time from which a plan may see them; `places` has the place
     of each in `asked`. `backfills` are by key.
     `promises` are those that the job makes now; `breaches` are kept by kind and first instant.
+    `forgotten` has, by day and status, how many occurrences were deleted and how long they took together.
     """
 
     id: str
@@ -136,6 +138,7 @@ class JobRow:
     history: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     promises: dict[PromiseKind, PromiseState] = field(default_factory=dict)
     breaches: dict[tuple[PromiseKind, datetime], OwedBreach] = field(default_factory=dict)
+    forgotten: dict[tuple[date, OccurrenceStatus], tuple[int, timedelta]] = field(default_factory=dict)
 
     @property
     def job(self) -> Job:
@@ -274,6 +277,23 @@ class OccurrenceRow:
         """Its payload, if that is not its job's."""
         payload = self.overrides.get("payload") if self.overrides.items else None
         return None if isinstance(payload, Unset) else payload
+
+    @property
+    def took(self) -> timedelta | None:
+        """How long it took, if it completed."""
+        if self.status is not _S.COMPLETED or self.started_at is None or self.ended_at is None:
+            return None
+        return self.ended_at - self.started_at
+
+    @property
+    def band(self) -> str:
+        """The band of its job, by the definition it ran under."""
+        return band_of(self.job.versions[self.version][0])
+
+    @property
+    def day(self) -> tuple[date, OccurrenceStatus]:
+        """The UTC day of its instant, and its status."""
+        return self.creation.scheduled_for.date(), self.status
 
     def record(self) -> Occurrence:
         """Return the record that people see."""

@@ -30,6 +30,7 @@ class Running(Base):
 
     def _claimed(self, scope: NodeScope, limit: int) -> list[Claim]:
         now = self._now()
+        self._tables.ripen(scope.met)
         rows = merged(self._tables.ready, scope, claim_order)
         ready = (row for row in rows if row.job.id not in scope.unknown and not waits_for_a_plan(row, now))
         taken = list(islice(ready, limit))
@@ -157,6 +158,7 @@ class Running(Base):
             is_recovery_run=row.creation.late and row.creation.cause is Cause.SCHEDULE,
             found=row.found,
             holds_place=row.holds_place,
+            cause=row.creation.cause,
         )
         life = OccurrenceLife(
             status=row.status,

@@ -1,8 +1,8 @@
 """The store in memory: the readable specification of every verb.
 
 Each verb runs without an await between its reads and its writes, which replaces a transaction. The verbs are in
-`planning`, `running`, `jobs`, `definers`, `recording`, `promises` and `history`. `rows` has the rows, `tables` the
-indexes.
+`planning`, `running`, `jobs`, `definers`, `recording`, `promises`, `history`, `questions` and `access`. `rows` has the
+rows, `tables` the indexes.
 """
 
 import asyncio
@@ -13,18 +13,37 @@ from typing import ClassVar
 
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope, StoreAddress
+from everytick.stores.memory.access import MemoryAccess
 from everytick.stores.memory.definers import Definers
 from everytick.stores.memory.history import HistoryVerbs
 from everytick.stores.memory.promises import PromiseVerbs, bring_promises_back
+from everytick.stores.memory.questions import QuestionVerbs
 from everytick.stores.memory.recording import Recording
 
 _TICK = timedelta(microseconds=1)
 
 
-class MemoryStore(Recording, PromiseVerbs, Definers, HistoryVerbs):
+class MemoryStore(Recording, PromiseVerbs, Definers, HistoryVerbs, QuestionVerbs):
     """A store whose data end with the process, for tests and for scripts."""
 
     address: ClassVar[StoreAddress] = StoreAddress("memory")
+
+    @property
+    def access(self) -> MemoryAccess:
+        """The part of the store that is about people."""
+        if self._people is None:
+            self._people = MemoryAccess(self, self._now)
+        return self._people
+
+    def job_name(self, job_id: str) -> str | None:
+        """Return the name of a job, if there is one of this id."""
+        row = self._tables.jobs.get(job_id)
+        return None if row is None else row.name
+
+    def job_of_occurrence(self, occurrence_id: str) -> str | None:
+        """Return the id of the job of an occurrence, if there is one of this id."""
+        row = self._tables.occurrences.get(occurrence_id)
+        return None if row is None else row.job.id
 
     async def open(self) -> None:
         """Return: there is nothing to open."""
@@ -87,7 +106,8 @@ class MemoryStore(Recording, PromiseVerbs, Definers, HistoryVerbs):
         now, tables = self._now(), self._tables
         later = [tables.wakes[needs].since((now + _TICK,)) for needs in scope.met if needs in tables.wakes]
         wakes = [row.wake_at for rows in later for row in islice(rows, 1) if row.wake_at is not None]
-        firsts = [row for needs in scope.met for row in islice(tables.early.get(needs, ()), 1)]
+        early = [tables.early[needs].since((now + _TICK,)) for needs in scope.met if needs in tables.early]
+        firsts = [row for rows in early for row in islice(rows, 1)]
         ready = [row.ready_at for row in firsts]
         if self._reaches and (opens_at := self._opens_at(now)) is not None:
             ready.append(opens_at)

@@ -5,13 +5,15 @@ only, so that rows and indexes agree.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TypedDict, Unpack
 
 from everytick.domain.occurrence import Cause
+from everytick.domain.questions import CELL, step_of
 from everytick.domain.snapshots import Request
-from everytick.domain.statuses import BUSY, OccurrenceStatus
+from everytick.domain.statuses import BUSY, ENDED, OccurrenceStatus
 from everytick.stores.memory.ordered import Ordered
 from everytick.stores.memory.rows import IndexEntry, JobRow, OccurrenceRow
 
@@ -47,7 +49,7 @@ class Tables:
     occurrences by priority and age, `early` those whose `ready_at` has not come, and `unreported` the ended
     occurrences whose report is due. `owned` are the occurrences of each node by handle. `needs` are all texts of
     needs that a job or occurrence has had. `open_requests` finds requests by the id of their occurrence, `dependents`
-    the ids of the jobs that depend on a job.
+    the ids of the jobs that depend on a job. `forgotten` counts deleted occurrences by step of time, band and status.
     """
 
     def __init__(self) -> None:
@@ -64,6 +66,7 @@ class Tables:
         self.early: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.owned: dict[str, dict[int, OccurrenceRow]] = defaultdict(dict)
         self.unreported: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
+        self.forgotten: dict[tuple[datetime, str, OccurrenceStatus], int] = {}
         self.time = datetime.min.replace(tzinfo=UTC)
 
     # -------------------------------------------------------------------------------------------------------- jobs
@@ -194,7 +197,9 @@ class Tables:
         self._reindex(row, None, None, self._report_entry(row) if report_due else None)
 
     def remove(self, row: OccurrenceRow) -> None:
-        """Delete the occurrence, which must have no owner."""
+        """Delete the occurrence, which must have no owner. Its end stays counted."""
+        if row.status in ENDED:
+            self._count(row)
         self._reindex(row, None, None, None)
         row.job.history.remove((row.creation.scheduled_for, row.id, row))
         if row.creation.cause is Cause.BACKFILL:
@@ -203,10 +208,19 @@ class Tables:
                     backfill.filled[row.id] = row.status
         del self.occurrences[row.id], self.handles[row.handle]
 
-    def pass_time(self, now: datetime) -> None:
-        """Move early occurrences to the ready ones if their `ready_at` has come. They stay if the clock is set back."""
-        self.time = now
-        for row in [row for rows in self.early.values() for row in rows.through(now)]:
+    def _count(self, row: OccurrenceRow) -> None:
+        """Count an end that is about to be forgotten: for its job by day, and for its band by step of time."""
+        count, took = row.job.forgotten.get(row.day, (0, timedelta(0)))
+        row.job.forgotten[row.day] = count + 1, took + (row.took or timedelta(0))
+        cell = step_of(row.creation.scheduled_for, CELL), row.band, row.status
+        self.forgotten[cell] = self.forgotten.get(cell, 0) + 1
+
+    def ripen(self, needs: Iterable[str]) -> None:
+        """Move early occurrences to the ready ones if their `ready_at` has come. They stay if the clock is set back.
+
+        Only a claim does so, for the needs that it asks for: what no node has asked for is early again then.
+        """
+        for row in [row for text in needs if text in self.early for row in self.early[text].through(self.time)]:
             self._reindex(row, row.line, self._claim_entry(row), row.report_entry)
 
     def _line(self, row: OccurrenceRow) -> Ordered[OccurrenceRow] | None:

@@ -20,6 +20,7 @@ from everytick.stores.postgres.door import Connection, Door, Locked, patiently
 from everytick.stores.postgres.lending import lent
 from everytick.stores.postgres.rows import Row
 from everytick.stores.postgres.runner import AsyncRunner
+from everytick.stores.sql.commands import Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.verbs import facts
 from everytick.stores.sql.verbs.holding import taking_requests, version_of
@@ -39,9 +40,9 @@ class Asking:
         self.key_within = KEY_WITHIN
 
     @patiently
-    async def ask(self, job_id: str, request: Request) -> Receipt:
-        """Write a request, once per key, and make its job due."""
-        if (known := self._compiled.newest(job_id)) is not None:
+    async def ask(self, job_id: str, request: Request, sign: Callable[[Receipt], Verb[None]] | None = None) -> Receipt:
+        """Write a request, once per key, and make its job due. `sign` is carried out in the same transaction."""
+        if sign is None and (known := self._compiled.newest(job_id)) is not None:
             async with self._door.connection() as db:
                 # A plan may have come in between: hardly twice.
                 made = await self._ask_known(db, *known, request) or await self._ask_known(db, *known, request)
@@ -50,6 +51,8 @@ class Asking:
         async with self._door.transaction() as db:
             await self._wait_for_key(db, job_id, request.key)
             asked = await self._runner(db).run(partial(facts.ask, self._q, job_id, request))
+            if sign is not None:
+                await self._runner(db).run(partial(sign, asked.receipt))
         self._compiled.remember_newest(asked.job_key, asked.newest)
         return asked.receipt
 

@@ -103,6 +103,7 @@ def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Cla
         is_recovery_run=late and CAUSES[cause] is Cause.SCHEDULE,
         found=STATUSES[found],
         holds_place=holds_place,
+        cause=CAUSES[cause],
     )
     life = OccurrenceLife(
         status=STATUSES[status],

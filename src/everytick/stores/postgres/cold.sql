@@ -258,7 +258,11 @@ with woken as (
 )
 update {schema}.job_state s
    set watermark = :watermark,
-       oldest_version = (select case when v.edited_at > :now then coalesce(v.follows, v.version)
+       oldest_version = (select case when v.edited_at > :now
+                                     then coalesce((select max(w.version) from {schema}.job_version w
+                                                     where w.job_key = v.job_key and w.rollout is null
+                                                       and w.version between s.oldest_version
+                                                                         and coalesce(v.follows, v.version)), v.version)
                                      else s.oldest_version end
                            from {schema}.job_version v where v.job_key = s.job_key and v.version = s.version),
        reschedule_made_at = case when s.reschedule_made_at > :now then :now else s.reschedule_made_at end
@@ -440,6 +444,33 @@ select o.handle
    and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
    and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
    and (cardinality({list statuses}::smallint[]) = 0 or o.status = any({list statuses}::smallint[]))
+   and (:cause::smallint is null or o.cause = :cause)
+ order by o.scheduled_for desc, o.id desc
+ limit :limit;
+
+-- history_page_active --
+-- Returns a page of those of all jobs that are under way. Only what has no end is read, however long the past.
+select o.handle
+  from {schema}.active a
+ cross join lateral (select * from {schema}.occurrence f where f.handle = a.handle offset 0) o
+ where (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
+   and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
+   and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
+   and o.status = any({list statuses}::smallint[])
+   and (:cause::smallint is null or o.cause = :cause)
+ order by o.scheduled_for desc, o.id desc
+ limit :limit;
+
+-- history_page_active_of --
+-- Returns the same of one job.
+select o.handle
+  from {schema}.active a
+ cross join lateral (select * from {schema}.occurrence f where f.handle = a.handle offset 0) o
+ where a.job_key = (select k.job_key from {schema}.job k where k.id = :job_id)
+   and (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
+   and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
+   and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
+   and o.status = any({list statuses}::smallint[])
    and (:cause::smallint is null or o.cause = :cause)
  order by o.scheduled_for desc, o.id desc
  limit :limit;

@@ -49,6 +49,7 @@ def _stored(row: Connection) -> StoredVersion:
         None if since is None else _moment(since),
         row["edited_by"],
         row["follows"],
+        row["rollout"],
     )
 
 

@@ -24,6 +24,7 @@ def postgres_dialect(schema: str) -> Dialect:
             "using": "",
             "bytewise": 'collate "C"',
             "in": "= any(:{})",
+            "among": "in (select unnest(:{}::bigint[]))",
             "in_ids": "= any(:{}::uuid[])",
             "list": ":{}",
         },

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from everytick.domain.backfills import OpenBackfill
 from everytick.domain.codes import CAUSE_CODE
 from everytick.domain.occurrence import Cause
+from everytick.domain.rollouts import TrialCounts
 from everytick.domain.snapshots import PLAN_LIMIT, Active, Dependence, Ended, JobSnapshot, Past, Rescheduled
 from everytick.domain.values import value
 from everytick.errors import StoreUnavailable
@@ -24,6 +25,7 @@ from everytick.stores.sql.rows import adjustment, pause
 from everytick.stores.sql.statements import Query
 from everytick.stores.sql.verbs.backfills import open_backfills
 from everytick.stores.sql.verbs.depending import Asked, dependence
+from everytick.stores.sql.verbs.trials import trials
 
 HELD_FOR = timedelta(seconds=5)
 """A planner that is silent while it locks jobs loses them after this time, and another one plans them."""
@@ -296,6 +298,7 @@ class DueJobs:
         if gone := [row["id"] for row in standing if row["is_active"] and row["job_key"] not in facts.active]:
             facts.ended.update((row["job_key"], row) for row in await db.fetch(*self._sql.standing_by_id(job_ids=gone)))
         await self._ask_others(db, [row for row in standing if row["job_key"] not in broken], definitions, facts)
+        await self._take_trials(db, [row for row in standing if row["job_key"] not in broken], definitions, facts)
         return [_snapshot(row, definitions, facts) for row in standing if row["job_key"] not in broken]
 
     async def _ask_others(
@@ -319,6 +322,15 @@ class DueJobs:
             assert isinstance(query, Query), "it only reads"
             found = await db.fetch(*query)
             answer = query.statement.read(tuple(found[0].keys()), found) if found else ()
+
+    async def _take_trials(
+        self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], facts: "_Facts"
+    ) -> None:
+        """Read what became of the occurrences of versions on trial."""
+        newest = ((row["job_key"], (definitions[row["job_key"], row["version"]].edition,)) for row in standing)
+        tried = [each for each in newest if each[1][0].rollout is not None]
+        if tried:
+            facts.trials = await carried_out(db, trials(self._cold, tried))
 
     async def _pasts(
         self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], facts: "_Facts"
@@ -381,6 +393,7 @@ class _Facts:
     next_request_at: dict[int, datetime] = field(default_factory=dict)
     dependence: dict[int, Dependence] = field(default_factory=dict)
     backfills: dict[int, tuple[OpenBackfill, bool]] = field(default_factory=dict)
+    trials: dict[int, TrialCounts] = field(default_factory=dict)
 
     def backfill(self, job: int) -> tuple[OpenBackfill | None, bool]:
         """Return the first open backfill of the job, and whether others wait behind it."""
@@ -447,6 +460,7 @@ def _snapshot(row: Row, definitions: dict[Key, Compiled], facts: _Facts) -> JobS
         facts.dependence.get(job),
         row["is_needed"],
         *facts.backfill(job),
+        facts.trials.get(job),
     )
 
 

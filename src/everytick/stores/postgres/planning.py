@@ -9,7 +9,6 @@ from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.texts import PLAN_REFUSED
-from everytick.domain.upcoming import in_force
 from everytick.errors import Contended, StoreBroken, StoreUnavailable
 from everytick.stores.base import (
     Batch,
@@ -153,10 +152,10 @@ class PlanCommits:
         """Add the needs of new occurrences with another queue than their job, before any lock is taken."""
         moved = [plan for plan in plans if any(each.overrides is not None for each in plan.creations)]
         if moved:
-            jobs = {snapshot.job_id: in_force(snapshot.editions, batch.now) for snapshot in batch.snapshots}
-            queues = ((plan.job_id, each.overrides.get("queue")) for plan in moved for each in plan.creations
-                      if each.overrides is not None)  # fmt: skip
-            texts = {needs_in(jobs[id_].labels, queue) for id_, queue in queues if isinstance(queue, str)}
+            seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
+            queues = ((defining(seen[plan.job_id], each), each.overrides.get("queue")) for plan in moved
+                      for each in plan.creations if each.overrides is not None)  # fmt: skip
+            texts = {needs_in(job.labels, queue) for job, queue in queues if isinstance(queue, str)}
             if texts:
                 async with self._door.connection() as db:
                     await db.execute(*self._sql.add_needs(texts=list(texts)))

@@ -77,6 +77,7 @@ class Queries(Statements):
     ask_within: Statement
     past_versions: Statement
     keep_runs: Statement
+    aged: Statement
     prune: Statement
 
 

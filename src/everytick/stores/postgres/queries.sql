@@ -196,7 +196,7 @@ select «standing»
 -- definitions --
 -- Returns the versions asked for that exist, their times in microseconds: the connection may be somebody else's.
 select d.job_key, d.version, d.definition, (extract(epoch from d.in_force_after) * 1000000)::bigint as in_force_after,
-       (extract(epoch from d.edited_at) * 1000000)::bigint as updated_at, d.edited_by, d.follows, j.id,
+       (extract(epoch from d.edited_at) * 1000000)::bigint as updated_at, d.edited_by, d.follows, d.rollout, j.id,
        (extract(epoch from j.created_at) * 1000000)::bigint as created_at
   from unnest(:job_keys::int[], :versions::int[]) a(job_key, version)
  cross join lateral (select * from everytick.job_version d where d.job_key = a.job_key and d.version = a.version offset 0) d
@@ -1048,32 +1048,35 @@ with made as (
 )
 select count(*)::int from kept having exists (select from made);
 
+-- aged --
+-- Returns ended occurrences that their job's retention no longer keeps: never a live one, never the newest `keep_last` of
+-- a job, never one whose report is due.
+select o.handle
+  from everytick.job_state s
+ cross join lateral (select h.scheduled_for, h.id from everytick.occurrence h
+                      where h.job_key = s.job_key and h.status >= {first_ended}
+                      order by h.scheduled_for desc, h.id desc offset s.keep_last limit 1) b
+ cross join lateral (select h.handle from everytick.occurrence h
+                      where h.job_key = s.job_key and h.status >= {first_ended}
+                        and not exists (select from everytick.report r
+                                         where r.needs = h.needs and r.ended_at = h.ended_at
+                                           and r.handle = h.handle)
+                        and (h.scheduled_for, h.id) <= (b.scheduled_for, b.id)
+                        and everytick.everytick_now() - h.ended_at >
+                            case when h.status in ({completed}, {completed_with_errors}, {skipped}) then s.keep_success else s.keep_failure end * interval '1 microsecond'
+                      order by h.scheduled_for, h.id limit :limit) o
+ limit :limit;
+
 -- prune --
--- Forgets ended occurrences that their job's retention no longer keeps, with their runs and attempts, and returns
--- how many: never a live one, never the newest `keep_last` of a job, never one whose report is due.
-with old as materialized (
-    select o.handle, o.id, s.job_key
-      from everytick.job_state s
-     cross join lateral (select h.scheduled_for, h.id from everytick.occurrence h
-                          where h.job_key = s.job_key and h.status >= {first_ended}
-                          order by h.scheduled_for desc, h.id desc offset s.keep_last limit 1) b
-     cross join lateral (select h.handle, h.id from everytick.occurrence h
-                          where h.job_key = s.job_key and h.status >= {first_ended}
-                            and not exists (select from everytick.report r
-                                             where r.needs = h.needs and r.ended_at = h.ended_at
-                                               and r.handle = h.handle)
-                            and (h.scheduled_for, h.id) <= (b.scheduled_for, b.id)
-                            and everytick.everytick_now() - h.ended_at >
-                                case when h.status in ({completed}, {completed_with_errors}, {skipped}) then s.keep_success else s.keep_failure end * interval '1 microsecond'
-                          order by h.scheduled_for, h.id limit :limit) o
-     limit :limit
-), attempts as (
-    delete from everytick.attempt where handle = any(array(select handle from old))
+-- Forgets these occurrences, with their runs and attempts, and returns how many there were.
+with attempts as (
+    delete from everytick.attempt where handle = any(:handles::bigint[])
 ), runs as (
-    delete from everytick.task_run where handle = any(array(select handle from old))
+    delete from everytick.task_run where handle = any(:handles::bigint[])
 ), keys as (
-    delete from everytick.request_key where id = any(array(select id from old))
+    delete from everytick.request_key
+     where id = any(array(select o.id from everytick.occurrence o where o.handle = any(:handles::bigint[])))
 ), gone as (
-    delete from everytick.occurrence where handle = any(array(select handle from old)) and status >= {first_ended} returning handle
+    delete from everytick.occurrence where handle = any(:handles::bigint[]) and status >= {first_ended} returning handle
 )
 select count(*)::int from gone;

@@ -172,6 +172,8 @@ class PlanWriter:
         for each in held:
             if each.plan.lifts:
                 await db.execute(*self._shared.cold.lift_late(job_key=each.job))
+                # One in a queue of its own may have needs that only the lane for late ones had.
+                await db.execute(*self._shared.cold.add_needs_of_active(job_key=each.job))
         if moved.awaiting:
             await db.execute(*self._sql.mark_awaited(job_keys=moved.awaiting))
         if spans := [_spanned(each.job, span) for each in held for span in each.plan.spans]:

@@ -9,7 +9,7 @@ takes them away.
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from everytick.domain.changes import Edit
@@ -31,9 +31,11 @@ from everytick.stores.base import (
     Stored,
 )
 from everytick.stores.open_requests import refuse_within
+from everytick.stores.postgres.access import PostgresAccess
 from everytick.stores.postgres.asking import Asking
 from everytick.stores.postgres.base import Shared
 from everytick.stores.postgres.bell import Bell
+from everytick.stores.postgres.dialect import postgres_dialect
 from everytick.stores.postgres.door import Connection, Door, patiently, read_address
 from everytick.stores.postgres.due import DueJobs
 from everytick.stores.postgres.migrate import migrate
@@ -43,9 +45,11 @@ from everytick.stores.postgres.runner import AsyncRunner
 from everytick.stores.postgres.running import Execution
 from everytick.stores.postgres.settling import PlanWriter
 from everytick.stores.protocols import ClaimTransaction
+from everytick.stores.sql.access_queries import access_queries
 from everytick.stores.sql.cold import ColdVerbs
 from everytick.stores.sql.commands import Again, Make
 from everytick.stores.sql.definitions import MOST_KEPT
+from everytick.stores.sql.verbs import rollups
 
 T = TypeVar("T")
 
@@ -57,6 +61,8 @@ class PostgresStore(ColdVerbs):
     prepared and the bell is looked at instead of listened to. `clock` takes the place of
     the server's time in this schema, for tests; `settings` are the session's.
     """
+
+    folds_at_once = 20_000
 
     def __init__(
         self,
@@ -100,6 +106,12 @@ class PostgresStore(ColdVerbs):
     def address(self) -> StoreAddress:
         """Where the store is: in one schema of a server."""
         return StoreAddress("postgres", url=self.url, schema=self.schema, is_pooled=self._door.address.pooling)
+
+    @cached_property
+    def access(self) -> PostgresAccess:
+        """The part of the store that is about people."""
+        queries = access_queries(postgres_dialect(self.schema))
+        return PostgresAccess(self._q, queries, self._transact, self._question, self.requests, self.jobs_due)
 
     async def open(self) -> None:
         """Migrate the tables, or refuse them with a reason, then open the pool."""
@@ -219,4 +231,8 @@ class PostgresStore(ColdVerbs):
         """Delete up to `limit` ended occurrences that the retention of their job no longer keeps. Return how many."""
         async with self._door.connection() as db:
             await db.execute(*self._sql.relabel_wakes())
-            return int(await db.fetchval(*self._sql.prune(limit=limit)))
+        async with self._door.transaction() as db:
+            await db.fetch(*self._q.hold_rollup())
+            handles = [row[0] for row in await db.fetch(*self._sql.aged(limit=limit))]
+            await self._runner(db).run(partial(rollups.count_deleted, self._q, handles))
+            return int(await db.fetchval(*self._sql.prune(handles=handles)))

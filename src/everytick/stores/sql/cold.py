@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from everytick.domain.backfills import BackfillRecord
 from everytick.domain.changes import Edit
@@ -25,6 +25,7 @@ from everytick.domain.promises import (
     OwedBreach,
     PromiseRecord,
 )
+from everytick.domain.questions import Question
 from everytick.domain.snapshots import Edition, JobSnapshot, Request
 from everytick.domain.steps import OccurrenceEnd
 from everytick.stores.base import (
@@ -62,10 +63,13 @@ from everytick.stores.sql.verbs import (
     nodes,
     promises,
     purging,
+    questions,
     recording,
+    rollups,
     telling,
 )
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -73,6 +77,7 @@ class ColdVerbs(ABC):
     """The shared verbs. A store defines how it carries a verb out, and has its own hot verbs."""
 
     _q: ColdQueries
+    folds_at_once: ClassVar[int]
 
     @abstractmethod
     async def _transact(self, make: Make[T]) -> T:
@@ -206,6 +211,20 @@ class ColdVerbs(ABC):
     async def breaches(self, filter: BreachFilter) -> Sequence[BreachRecord]:
         """Return breaches, newest first."""
         return await self._question(partial(promises.breaches, self._q, filter))
+
+    # ----------------------------------------------------------------------------------------------- the questions
+
+    async def fold(self, limit: int = 1000) -> int:
+        """Add what has ended to the rollups, up to `limit` occurrences, and measure the lengths of some jobs."""
+        is_behind, is_stale = await self._question(partial(rollups.lags, self._q))
+        folded = await self._transact(partial(rollups.fold, self._q, limit)) if is_behind else 0
+        if is_stale and folded < limit:
+            await self._transact(partial(rollups.measure, self._q))
+        return folded
+
+    async def ask(self, question: Question[A]) -> A:
+        """Answer one of the questions in `domain.questions`."""
+        return await self._question(partial(questions.ask, self._q, question))
 
     # --------------------------------------------------------------------------------------------------- the nodes
 

@@ -5,6 +5,7 @@ from threading import Lock
 from typing import TypeAlias
 
 from everytick.domain.job import Job
+from everytick.domain.rollouts import rollout
 from everytick.domain.snapshots import Edition
 from everytick.domain.steps import Rules, rules_of
 from everytick.domain.texts import UNREADABLE
@@ -43,6 +44,7 @@ class StoredVersion:
     in_force_after: datetime | None
     edited_by: str
     follows: int | None
+    rollout: str | None = None
 
 
 class UnreadableVersion(Exception):
@@ -78,7 +80,8 @@ class Definitions:
         times = {"created_at": stored.created_at, "updated_at": stored.edited_at}
         try:
             job = read_definition(stored.definition, id=stored.job_id, version=version, **times)
-            edition = Edition(job, stored.in_force_after, stored.edited_by, stored.follows)
+            trial = None if stored.rollout is None else rollout(stored.rollout)
+            edition = Edition(job, stored.in_force_after, stored.edited_by, stored.follows, trial)
             compiled = Compiled(job, rules_of(job), edition)
         except Exception as error:  # whatever is wrong with it, the other jobs go on
             raise UnreadableVersion(why_unreadable(version, f"{type(error).__name__}: {error}")) from error

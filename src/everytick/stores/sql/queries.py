@@ -1,4 +1,8 @@
-"""The statements of the shared verbs by name: the same text for both stores, or one text in each store's `cold.sql`."""
+"""The statements of the shared verbs by name: the same text for both stores, or one text in each store's own files.
+
+Those that answer questions of pages stand in `questions.sql`, those that keep and read what occurrences add up to in
+`rollups.sql`, and all others in `queries.sql` here and `cold.sql` there.
+"""
 
 from everytick.stores.queries import read_text
 from everytick.stores.sql.statements import Dialect, Statement, Statements, bind_statements
@@ -122,6 +126,8 @@ class ColdQueries(Statements):
     jobs_ahead: Statement
     history_page: Statement
     history_page_of: Statement
+    history_page_active: Statement
+    history_page_active_of: Statement
     runs_of: Statement
     keep_promise: Statement
     withdraw_breaches: Statement
@@ -164,6 +170,7 @@ class ColdQueries(Statements):
     unclaimed_fills: Statement
     open_backfills: Statement
     recent_fills: Statement
+    trial_counts: Statement
     existing_fills: Statement
     existing_fills_back: Statement
     newest_past_versions: Statement
@@ -201,6 +208,56 @@ class ColdQueries(Statements):
     waiting_in_lanes: Statement
     pick_ready: Statement
     unlist_claimed: Statement
+    window_runs: Statement
+    window_runs_of: Statement
+    held_earlier: Statement
+    held_earlier_of: Statement
+    last_runs: Statement
+    counted: Statement
+    counted_of: Statement
+    latest_lengths: Statement
+    steps_of_jobs: Statement
+    covered_runs: Statement
+    errors_of: Statement
+    hold_rollup: Statement
+    rollup_lags: Statement
+    unseen: Statement
+    fold_between: Statement
+    fold_days_between: Statement
+    fold_these: Statement
+    fold_days_of_these: Statement
+    add_bands: Statement
+    purge_bands: Statement
+    failed_between: Statement
+    touch_lengths_between: Statement
+    counted_among: Statement
+    sweep: Statement
+    note_unfolded: Statement
+    forget_unfolded: Statement
+    forget_passed: Statement
+    move_rollup: Statement
+    failed_of: Statement
+    add_failures: Statement
+    forget_failures_of: Statement
+    touch_lengths: Statement
+    stale_lengths: Statement
+    keep_lengths: Statement
+    forget_cells: Statement
+    purge_job_days: Statement
+    purge_lengths: Statement
+    measured_lengths: Statement
+    measured_lengths_of: Statement
+    some_jobs: Statement
+    job_days: Statement
+    kept_in_all: Statement
+    kept_of_job: Statement
+    note_gaps: Statement
+    bucket_steps: Statement
+    tail_steps: Statement
+    tail_days: Statement
+    tail_failures: Statement
+    kinds_since: Statement
+    kind_since: Statement
 
     @property
     def belonging_to_a_job(self) -> tuple[Statement, ...]:
@@ -208,11 +265,12 @@ class ColdQueries(Statements):
         fills = self.purge_fills, self.purge_backfills
         kept = self.purge_requests, self.purge_keys, self.purge_adjustments, self.purge_pauses, self.purge_spans
         named = self.purge_coming, self.forget_dependencies, self.purge_promises, self.purge_breaches
-        return *fills, *kept, *named, self.purge_versions, self.purge_state, self.purge_job
+        summed = self.purge_job_days, self.purge_lengths, self.purge_bands
+        return *fills, *kept, *named, *summed, self.purge_versions, self.purge_state, self.purge_job
 
 
 def cold_queries(package: str, dialect: Dialect) -> ColdQueries:
     """Return the statements of the shared verbs as this dialect has them; `package` has those that differ."""
-    shared = read_text("everytick.stores.sql", "queries.sql")
-    own = read_text(package, "cold.sql")
-    return bind_statements(ColdQueries, f"{shared}\n{own}", f"{package}/cold.sql", dialect)
+    shared = [read_text("everytick.stores.sql", file) for file in ("queries.sql", "questions.sql", "rollups.sql")]
+    own = [read_text(package, file) for file in ("cold.sql", "questions.sql", "rollups.sql")]
+    return bind_statements(ColdQueries, "\n".join(shared + own), f"{package}/cold.sql", dialect)

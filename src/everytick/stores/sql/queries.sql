@@ -32,7 +32,7 @@ select s.job_key
 
 -- named_jobs --
 -- Returns the jobs of these names with the newest definition of each.
-select j.name, j.job_key, j.id as job_id, s.removed_at, v.definition, v.version, s.oldest_version, v.follows,
+select j.name, j.job_key, j.id as job_id, s.removed_at, v.definition, v.version, s.oldest_version, v.follows, v.rollout,
        (select w.in_force_after from {schema}.job_version w
          where w.job_key = s.job_key and w.version = v.follows + 1) as window_through
   from {schema}.job j
@@ -290,7 +290,11 @@ select s.job_key, s.id as job_id
 -- bring_told_back --
 -- Lets the newest version of a job be in force now, if it was written ahead, and a reschedule hold from now on.
 update {schema}.job_state
-   set oldest_version = (select case when v.edited_at > :now then coalesce(v.follows, v.version)
+   set oldest_version = (select case when v.edited_at > :now
+                                     then coalesce((select max(w.version) from {schema}.job_version w
+                                                     where w.job_key = v.job_key and w.rollout is null
+                                                       and w.version between job_state.oldest_version
+                                                                         and coalesce(v.follows, v.version)), v.version)
                                      else job_state.oldest_version end
                            from {schema}.job_version v
                           where v.job_key = job_state.job_key and v.version = job_state.version),
@@ -344,14 +348,15 @@ returning job_key;
 -- add_version --
 -- Keeps a version for ever.
 insert into {schema}.job_version (job_key, version, in_force_after, kind, schedule, enabled, reports, definition,
-                                  effective, edited_by, edited_at, follows)
+                                  effective, edited_by, edited_at, follows, rollout)
 values (:job_key, :version, :in_force_after, :kind, :schedule, :enabled, :reports, :definition, :effective,
-        :edited_by, :edited_at, :follows);
+        :edited_by, :edited_at, :follows, :rollout);
 
 -- add_coming --
 -- Makes a version the newest one that is not in force yet, and older snapshots stale.
 update {schema}.job_state
-   set version = :version, oldest_version = :oldest_version, revision = revision + 1, undefined_since = null
+   set version = :version, oldest_version = :oldest_version, revision = revision + 1, undefined_since = null,
+       is_needed = exists (select 1 from {schema}.dependency d where d.needed_id = :job_id)
  where job_key = :job_key;
 
 -- unpark --
@@ -475,6 +480,15 @@ select count(case when o.status in ({pending}, {queued}) then 1 end) as unstarte
              end) as failed
   from (select f.id from {schema}.filled f where f.backfill_key = :backfill_key order by f.place desc limit :limit) f
   join {schema}.occurrence o on o.id = f.id;
+
+-- trial_counts --
+-- Returns what became of the occurrences of a rollout's stage: those of its version that ended, and all that were created.
+select count(case when o.version = :version and o.status = {completed} then 1 end) as well,
+       count(case when o.version = :version and o.status in ({completed_with_errors}, {failed}, {failed_stale}) then 1
+             end) as failed,
+       count(*) as created
+  from {schema}.occurrence o {using occurrence_of_job}
+ where o.job_key = :job_key and o.scheduled_for > :left_after and o.cause in ({cause.schedule}, {cause.trigger});
 
 -- existing_fills --
 -- Returns the oldest occurrences of a job in a stretch of time.
@@ -816,7 +830,7 @@ select reach, most, rate_count, rate_per, is_burst, reason, set_by, set_at, rele
 
 -- brakes --
 -- Returns every brake, by its beginning.
-select reach, since_at, until_at, reason, braked_by from {schema}.brake order by reach, since_at, brake_key;
+select reach, since_at, until_at, reason, braked_by, begins, ends from {schema}.brake order by reach, since_at, brake_key;
 
 -- hold_reaches --
 -- Locks these reaches: no other claim counts or takes their places before the transaction ends.
@@ -845,8 +859,8 @@ delete from {schema}.brake where reach = :reach;
 
 -- add_brake --
 -- Writes one brake.
-insert into {schema}.brake (reach, since_at, until_at, reason, braked_by)
-values (:reach, :since_at, :until_at, :reason, :braked_by);
+insert into {schema}.brake (reach, since_at, until_at, reason, braked_by, begins, ends)
+values (:reach, :since_at, :until_at, :reason, :braked_by, :begins, :ends);
 
 -- add_limit_change --
 -- Notes who changed what of a reach, and why.

@@ -5,15 +5,16 @@ a parameter that is missing or unknown is an error where it is written. What a p
 its name: `ended_at` is an instant, `occurrence_id` an id, `status` a code. So no verb converts a value by hand.
 
 Markers in braces are resolved at load: codes (`{pending}`, see domain/codes.py) and the words of a dialect
-(`{schema}`, `{lock s}`, `{skip}`, `{bytewise}`, `{using an_index}`, `{in handles}`,
-`{in_ids occurrence_ids}`, `{list texts}`). As a table,
-`{rows keys: handle bigint, fence int}` reads many rows: the argument `keys` is a list of mappings, one per row.
+(`{schema}`, `{lock s}`, `{skip}`, `{bytewise}`, `{using an_index}`, `{in handles}`, `{among handles}`,
+`{in_ids occurrence_ids}`, `{list texts}`). `in` finds rows by an index; `among` checks each row by a hash of the list.
+As a table, `{rows keys: handle bigint, fence int}` reads many rows: the argument `keys` is a list of mappings, one per
+row.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 from everytick.domain.codes import (
     ATTEMPT_CODE,
@@ -34,6 +35,10 @@ S = TypeVar("S", bound="Statements")
 Convert: TypeAlias = Callable[[Any], Any]
 Row: TypeAlias = dict[str, Any]
 """One row by column name, in values of the domain."""
+
+Reader: TypeAlias = Callable[[Sequence[Sequence[Any]]], list[Row]]
+MANY = 200
+"""For so many rows it pays to compile what reads them."""
 
 _NAMED = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 _MARKER = re.compile(r"\{([\w.]+)(?: (\w+)(?:: ([^}]+))?)?\}")
@@ -141,7 +146,7 @@ class Query:
 class Statement:
     """A text as one driver takes it. Calling it with every parameter by name gives a Query."""
 
-    __slots__ = ("_dialect", "_places", "_readers", "_rows", "_writers", "name", "names", "sql")
+    __slots__ = ("_compiled", "_dialect", "_places", "_readers", "_rows", "_writers", "name", "names", "sql")
 
     def __init__(self, name: str, text: str, dialect: Dialect) -> None:
         lists: dict[str, Convert] = {}
@@ -156,7 +161,7 @@ class Statement:
                 return dialect.rows(marker[2], columns)
             if marker[1] not in dialect.markers:
                 raise ImportError(f"the statement {name} has an unknown marker: {marker[0]}")
-            if marker[1] in ("in", "list"):
+            if marker[1] in ("in", "among", "list"):
                 lists[marker[2]] = _list_writer(marker[2], dialect)
             elif marker[1] == "in_ids":
                 lists[marker[2]] = dialect.writes_ids
@@ -178,6 +183,7 @@ class Statement:
         self._writers = tuple((each, lists.get(each) or dialect.writer(each)) for each in own)
         self.names = (*own, *rows)
         self._readers: dict[tuple[str, ...], tuple[tuple[str, Convert | None], ...]] = {}
+        self._compiled: dict[tuple[str, ...], Reader] = {}
 
     def __repr__(self) -> str:
         return f"Statement({self.name})"
@@ -200,9 +206,11 @@ class Statement:
             return Query(self, written)
         return Query(self, tuple(written[name] for name in self._places) if self._rows else tuple(written.values()))
 
-    def read(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[Row]:
+    def read(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[Row]:
         """Return the driver's rows by column name and in values of the domain."""
         key = tuple(columns)
+        if len(rows) >= MANY or key in self._compiled:
+            return self._compiled_for(key)(rows)
         readers = self._readers.get(key)
         if readers is None:
             readers = self._readers[key] = tuple((name, self._dialect.reader(name)) for name in key)
@@ -214,11 +222,30 @@ class Statement:
             for row in rows
         ]
 
+    def _compiled_for(self, columns: tuple[str, ...]) -> "Reader":
+        if columns not in self._compiled:
+            self._compiled[columns] = _compiled(columns, [self._dialect.reader(name) for name in columns])
+        return self._compiled[columns]
+
     def _refuse(self, given: Mapping[str, Any]) -> NoReturn:
         missing, unknown = sorted(set(self.names) - set(given)), sorted(set(given) - set(self.names))
         raise TypeError(
             f"the statement {self.name} takes {', '.join(self.names)}: missing {missing}, unknown {unknown}"
         )
+
+
+def _compiled(columns: Sequence[str], converts: Sequence[Convert | None]) -> Reader:
+    """Return a function of its own for rows with these columns: it takes a third of the time for each row."""
+    known = {f"convert_{place}": convert for place, convert in enumerate(converts)}
+    names = [f"c{place}" for place in range(len(columns))]
+    parts = [
+        f"{column!r}: {name}"
+        if convert is None
+        else f"{column!r}: None if {name} is None else convert_{name[1:]}({name})"
+        for column, name, convert in zip(columns, names, converts, strict=True)
+    ]
+    exec(f"def read(rows):\n return [{{{', '.join(parts)}}} for ({', '.join(names)},) in rows]", known)
+    return cast("Reader", known["read"])
 
 
 def _list_writer(name: str, dialect: Dialect) -> Convert:

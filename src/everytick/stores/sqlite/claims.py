@@ -66,6 +66,7 @@ def begun(
             scheduled_for=instant,
             rules=rules,
             is_recovery_run=late == 1 and CAUSES[cause] is _SCHEDULE,
+            cause=CAUSES[cause],
         )
         life = OccurrenceLife(
             status=_RUNNING,
@@ -133,6 +134,7 @@ def _claims(connection: sqlite3.Connection, found: Found) -> list[Claim]:
             is_recovery_run=late == 1 and CAUSES[cause] is _SCHEDULE,
             found=STATUSES[found_as],
             holds_place=holds_place == 1,
+            cause=CAUSES[cause],
         )
         life = OccurrenceLife(
             status=STATUSES[status],

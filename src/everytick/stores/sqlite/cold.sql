@@ -152,7 +152,11 @@ update occurrence indexed by occurrence_active set is_early = ready_at > :now
 -- Lets a job that lies ahead be decided through this moment, by its newest definition from then on if that lies ahead.
 update job_state
    set watermark = :watermark,
-       oldest_version = (select case when v.edited_at > :now then coalesce(v.follows, v.version)
+       oldest_version = (select case when v.edited_at > :now
+                                     then coalesce((select max(w.version) from job_version w
+                                                     where w.job_key = v.job_key and w.rollout is null
+                                                       and w.version between job_state.oldest_version
+                                                                         and coalesce(v.follows, v.version)), v.version)
                                      else job_state.oldest_version end
                            from job_version v where v.job_key = job_state.job_key and v.version = job_state.version),
        reschedule_made_at = min(reschedule_made_at, :now),
@@ -293,6 +297,26 @@ select handle from occurrence
    and scheduled_for > coalesce(:begin_after, -9223372036854775808)
    and scheduled_for <= coalesce(:end_through, 9223372036854775807)
    and ({list statuses} = '[]' or status {in statuses}) and (:cause is null or cause = :cause)
+ order by scheduled_for desc, id desc limit :limit;
+
+-- history_page_active --
+-- Returns a page of those of all jobs that are under way. Only what has no end is read, however long the past.
+select handle from occurrence indexed by occurrence_active
+ where ended_at is null
+   and (scheduled_for, id) < (coalesce(:cursor_for, 9223372036854775807), coalesce(:cursor_occurrence_id, x''))
+   and scheduled_for > coalesce(:begin_after, -9223372036854775808)
+   and scheduled_for <= coalesce(:end_through, 9223372036854775807)
+   and status {in statuses} and (:cause is null or cause = :cause)
+ order by scheduled_for desc, id desc limit :limit;
+
+-- history_page_active_of --
+-- Returns the same of one job.
+select handle from occurrence indexed by occurrence_active
+ where job_key = (select j.job_key from job j where j.id = :job_id) and ended_at is null
+   and (scheduled_for, id) < (coalesce(:cursor_for, 9223372036854775807), coalesce(:cursor_occurrence_id, x''))
+   and scheduled_for > coalesce(:begin_after, -9223372036854775808)
+   and scheduled_for <= coalesce(:end_through, 9223372036854775807)
+   and status {in statuses} and (:cause is null or cause = :cause)
  order by scheduled_for desc, id desc limit :limit;
 
 -- ------------------------------------------------------------------------------------- what was fired without the store

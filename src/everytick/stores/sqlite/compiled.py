@@ -96,10 +96,10 @@ class FileDefinitions(Definitions):
     def _read(self, connection: sqlite3.Connection, key: Key) -> Compiled | None:
         row = connection.execute(Q.definition, key).fetchone()
         assert row is not None, f"job {key[0]} has no version {key[1]}"
-        text, job_id, created_at, edited_at, in_force_after, edited_by, follows = row
+        text, job_id, created_at, edited_at, in_force_after, edited_by, follows, trial = row
         times = moment(created_at), moment(edited_at), moment_or_none(in_force_after)
         try:
-            found = self.compile(StoredVersion(key, text, job_id, *times, edited_by, follows))
+            found = self.compile(StoredVersion(key, text, job_id, *times, edited_by, follows, trial))
         except UnreadableVersion as error:
             self.refuse(key, str(error))
             return None

@@ -48,6 +48,7 @@ SQLITE = Dialect(
         "bytewise": "",
         "using": "indexed by {}",
         "in": "in (select value from json_each(:{}))",
+        "among": "in (select value from json_each(:{}))",
         "in_ids": "in (with recursive"
         " nth(n) as (select 0 union all select n + 1 from nth where n + 1 < length(:{0}) / 16)"
         " select substr(:{0}, n * 16 + 1, 16) from nth)",

@@ -3,11 +3,13 @@
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from everytick.domain.statuses import ENDED, OccurrenceStatus
+from everytick.stores.sql.verbs import rollups
 from everytick.stores.sqlite.queries import COLD, Q, fetch
-from everytick.stores.sqlite.writer import Transaction
+from everytick.stores.sqlite.runner import SyncRunner
 
 JOBS_AT_ONCE = 10_000
 """Most jobs that one call of prune reads. The next call goes on behind them."""
@@ -47,8 +49,11 @@ def _oldest_kept(connection: sqlite3.Connection, job_key: int, keep_last: int) -
     return None
 
 
-def forget(transaction: Transaction, handles: Sequence[int]) -> int:
-    """Delete these occurrences with their runs and attempts. Return how many existed."""
+def forget(runner: SyncRunner, handles: Sequence[int]) -> int:
+    """Delete these occurrences with their runs and attempts, once they are counted. Return how many existed."""
+    transaction = runner.transaction
+    gone = [row["handle"] for row in fetch(transaction.connection, Q.forgettable_of(handles=handles))]
+    runner.run(partial(rollups.count_deleted, COLD, gone))
     for statement in (COLD.forget_attempts, COLD.forget_runs, Q.forget_keys):
-        transaction.run(statement(handles=handles))
-    return transaction.run(Q.forget_occurrences(handles=handles))
+        transaction.run(statement(handles=gone))
+    return transaction.run(Q.forget_occurrences(handles=gone))

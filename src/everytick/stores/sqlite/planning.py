@@ -34,6 +34,7 @@ from everytick.stores.sql.verbs import coming
 from everytick.stores.sql.verbs.backfills import open_backfills, write_filling
 from everytick.stores.sql.verbs.coming import JobComing
 from everytick.stores.sql.verbs.depending import Asked, dependence
+from everytick.stores.sql.verbs.trials import trials
 from everytick.stores.sql.verbs.turning import statements_of, turning
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import FileDefinitions
@@ -156,7 +157,11 @@ def _snapshots(
         editions = _editions(connection, definitions, row)
         if editions is not None:
             pasts = _pasts(connection, definitions, row, editions, facts) if row.job_key in facts.requests else ()
-            snapshots.append(_snapshot(row, editions, facts, pasts))
+            snapshot = _snapshot(row, editions, facts, pasts)
+            if editions[-1].rollout is not None:
+                found_trials = carried_out(connection, trials(COLD, [(row.job_key, editions)]))
+                snapshot = replace(snapshot, trial=found_trials[row.job_key])
+            snapshots.append(snapshot)
             if depends_on := editions[-1].job.settings.depends_on:
                 in_line = facts.lines.get(row.job_key, NOBODY).waiting
                 asked[row.job_key] = Asked(depends_on, [each.id for each in in_line])
@@ -389,12 +394,12 @@ class _Writing:
             written = write_filling(COLD, job, plan.filling, rows.moment(now))
             carried_out(self._transaction.connection, written)
         if plan.creations:
-            compiled = self._definitions.get(self._transaction.connection, job, plan.creations[0].version)
-            assert compiled is not None, f"{plan.job_id}: planned by a definition that cannot be read"
-            self._creations += [creation_columns(job, compiled.job, each, now) for each in plan.creations]
+            self._creations += [
+                creation_columns(job, self._defining(job, each.version), each, now) for each in plan.creations
+            ]
             # An occurrence with its own queue has its own needs.
             self._needs.update(each[_NEEDS] for each in self._creations[-len(plan.creations) :])
-            self._needs.discard(compiled.job.needs)
+            self._needs.discard(self._defining(job, plan.creations[0].version).needs)
             if plan.answers:
                 self._keeping += [each for each in plan.creations if each.keeps and each.status not in ENDED]
         self._spans += [
@@ -410,6 +415,8 @@ class _Writing:
             self._awaiting.append((job,))
         if plan.lifts:
             self._transaction.run(COLD.lift_late(job_key=job))
+            # One in a queue of its own may have needs that only the lane for late ones had.
+            self._transaction.run(COLD.add_needs_of_active(job_key=job))
         if plan.tells:
             self._telling.append((now, plan.job_id))
         if plan.coming is not None:
@@ -427,6 +434,12 @@ class _Writing:
             self._transaction.run(Q.forget_narrowing(job_key=job))
         self._transaction.rang = True
         return Commit.COMMITTED
+
+    def _defining(self, job: int, version: int) -> Job:
+        """Return the definition that an occurrence is created by: all of a plan have the same, unless one is tried."""
+        compiled = self._definitions.get(self._transaction.connection, job, version)
+        assert compiled is not None, f"job {job}: planned by version {version}, which cannot be read"
+        return compiled.job
 
     def finish(self) -> None:
         """Write the gathered rows."""

@@ -82,6 +82,7 @@ class Queries:
     aged_of_job: Statement
     last_of_jobs: Statement
     forget_keys: Statement
+    forgettable_of: Statement
     forget_occurrences: Statement
 
 
@@ -93,7 +94,7 @@ def fetch(connection: sqlite3.Connection, query: Query) -> list[Row]:
     """Return the rows of a query by column name, in values of the domain."""
     found = connection.execute(query.statement.sql, query.arguments)
     columns = found.description
-    return query.statement.read([column[0] for column in columns], found) if columns else []
+    return query.statement.read([column[0] for column in columns], found.fetchall()) if columns else []
 
 
 def carried_out(connection: sqlite3.Connection, steps: Generator[Query | Many, Any, T]) -> T:

@@ -111,7 +111,7 @@ select r.job_key, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason
 
 -- definition --
 -- One version's text and times; a version never changes.
-select v.definition, j.id, j.created_at, v.edited_at, v.in_force_after, v.edited_by, v.follows
+select v.definition, j.id, j.created_at, v.edited_at, v.in_force_after, v.edited_by, v.follows, v.rollout
   from job_version v join job j on j.job_key = v.job_key where v.job_key = ? and v.version = ?;
 
 -- past_versions --
@@ -447,9 +447,13 @@ delete from request_key
  where id in (select o.id from occurrence o
                where o.handle {in handles} and o.cause in ({cause.trigger}, {cause.replay}));
 
--- forget_occurrences --
--- Only what has ended and was reported goes, whatever was asked.
-delete from occurrence
+-- forgettable_of --
+-- Of these, only what has ended and was reported may go.
+select handle from occurrence
  where handle {in handles} and status >= {first_ended} and not exists (
        select 1 from report r
         where r.needs = occurrence.needs and r.ended_at = occurrence.ended_at and r.handle = occurrence.handle);
+
+-- forget_occurrences --
+-- Forgets these.
+delete from occurrence where handle {in handles};

@@ -39,7 +39,7 @@ class SyncRunner:
     """Sends a verb the answers to its commands, all from one transaction."""
 
     def __init__(self, transaction: Transaction, definitions: FileDefinitions) -> None:
-        self._transaction, self._definitions = transaction, definitions
+        self.transaction, self._definitions = transaction, definitions
 
     def run(self, make: Make[T]) -> T:
         """Run the verb and return its result. An error of the verb does not roll back by itself."""
@@ -67,31 +67,31 @@ class SyncRunner:
         if isinstance(command, Many):
             arguments = [command.statement(**given).arguments for given in command.arguments]
             if arguments:
-                self._transaction.executemany(command.statement.sql, arguments)
+                self.transaction.executemany(command.statement.sql, arguments)
             return ()
         if isinstance(command, Versions):
             return self._versions(command)
         if isinstance(command, Forget):
             return self._definitions.forget(command.job_key, command.version)
         if isinstance(command, Create):
-            columns = creation_columns(command.job_key, command.job, command.creation, self._transaction.now)
-            return self._transaction.execute(Q.create_occurrence, columns)
+            columns = creation_columns(command.job_key, command.job, command.creation, self.transaction.now)
+            return self.transaction.execute(Q.create_occurrence, columns)
         if isinstance(command, EndUnowned):
             return self._end(command)
         if isinstance(command, Claims):
-            return claims(self._transaction.connection, self._definitions, command.handles)
+            return claims(self.transaction.connection, self._definitions, command.handles)
         if isinstance(command, Look):
-            return look(self._transaction.connection, self._definitions, command.job_ids, self._transaction.now)
+            return look(self.transaction.connection, self._definitions, command.job_ids, self.transaction.now)
         if command is Ask.NOW:
-            return moment(self._transaction.now)
-        self._transaction.rang = True
+            return moment(self.transaction.now)
+        self.transaction.rang = True
         return None
 
     def _rows(self, query: Query) -> Rows:
-        return fetch(self._transaction.connection, query)
+        return fetch(self.transaction.connection, query)
 
     def _versions(self, command: Versions) -> Found:
-        connection, definitions = self._transaction.connection, self._definitions
+        connection, definitions = self.transaction.connection, self._definitions
         found = {key: definitions.find(connection, *key) for key in command.keys}
         return Found(
             {key: compiled for key, compiled in found.items() if compiled is not None},
@@ -100,12 +100,12 @@ class SyncRunner:
 
     def _end(self, command: EndUnowned) -> None:
         id_ = id_bytes(command.occurrence_id)
-        end(self._transaction, self._definitions, id_, command.status, command.reason)
-        self._transaction.execute(Q.wake_job, (1, self._transaction.now, command.job_key))
+        end(self.transaction, self._definitions, id_, command.status, command.reason)
+        self.transaction.execute(Q.wake_job, (1, self.transaction.now, command.job_key))
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:
-        execute = self._transaction.execute
+        execute = self.transaction.execute
         execute("savepoint together")
         try:
             yield

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +36,8 @@ from everytick.stores.each_alone import each_alone
 from everytick.stores.open_batches import OpenBatches
 from everytick.stores.open_requests import refuse_within
 from everytick.stores.queries import tables_of
+from everytick.stores.sql.access import SqlAccess
+from everytick.stores.sql.access_queries import access_queries
 from everytick.stores.sql.cold import ColdVerbs
 from everytick.stores.sql.commands import Make
 from everytick.stores.sql.verbs import job_records
@@ -44,6 +46,7 @@ from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import FileDefinitions
+from everytick.stores.sqlite.dialect import SQLITE
 from everytick.stores.sqlite.opening import MIGRATIONS, Driver, StoreFile, Synchronous, connect, library, prepare
 from everytick.stores.sqlite.queries import COLD
 from everytick.stores.sqlite.rows import moment
@@ -66,6 +69,7 @@ class SqliteStore(ColdVerbs):
     """
 
     _q = COLD
+    folds_at_once = 5_000  # which hold the one writer for some 10 ms
 
     def __init__(
         self,
@@ -97,6 +101,11 @@ class SqliteStore(ColdVerbs):
     def address(self) -> StoreAddress:
         """Where the store is: in one file."""
         return StoreAddress("sqlite", self._path, self._driver)
+
+    @cached_property
+    def access(self) -> SqlAccess:
+        """The part of the store that is about people."""
+        return SqlAccess(self._q, access_queries(SQLITE), self._transact, self._question)
 
     # ------------------------------------------------------------------------------------------------ the store
 
@@ -270,7 +279,9 @@ class SqliteStore(ColdVerbs):
         handles, self._pruned_through = await self._ask(
             self._people, lambda reading: history.forgettable(reading, now, limit, after)
         )
-        return await self._write(lambda writing: history.forget(writing, handles)) if handles else 0
+        if not handles:
+            return 0
+        return await self._write(lambda writing: history.forget(SyncRunner(writing, self._definitions), handles))
 
 
 _TABLES = tables_of(MIGRATIONS)

@@ -8,7 +8,7 @@ import pytest
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.stores.postgres.dialect import postgres_dialect
-from everytick.stores.sql.statements import ColumnKind, Statement, Statements, bind_statements, kind_of
+from everytick.stores.sql.statements import MANY, ColumnKind, Statement, Statements, bind_statements, kind_of
 from everytick.stores.sqlite.dialect import SQLITE
 from everytick.stores.sqlite.rows import id_bytes
 
@@ -73,7 +73,9 @@ def test_values_come_back_from_sqlite_as_they_went_in() -> None:
     statement = Statement("all", "select " + ", ".join(f":{name} as {name}" for name in columns), SQLITE)
     query = statement(**columns)
     found = sqlite3.connect(":memory:").execute(query.statement.sql, query.arguments)
-    assert statement.read([column[0] for column in found.description], found) == [columns]
+    rows = found.fetchall()
+    assert statement.read([column[0] for column in found.description], rows) == [columns]
+    assert statement.read([column[0] for column in found.description], rows * MANY) == [columns] * MANY
 
 
 def test_values_reach_postgres_as_its_driver_takes_them() -> None:
@@ -138,7 +140,7 @@ def test_ids_are_an_array_or_their_bytes() -> None:
     db.executemany("insert into it values (:id)", [{"id": id_bytes(each)} for each in (ID, other)])
 
     def found(*ids: str) -> list[str]:
-        rows = db.execute(statement.sql, statement(occurrence_ids=ids).arguments)
+        rows = db.execute(statement.sql, statement(occurrence_ids=ids).arguments).fetchall()
         return [row["occurrence_id"] for row in statement.read(["occurrence_id"], rows)]
 
     assert (found(), found("nonsense"), found(other), found(ID, other)) == ([], [], [other], [ID, other])

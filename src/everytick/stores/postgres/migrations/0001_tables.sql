@@ -74,7 +74,8 @@ create table everytick.job (
 );
 
 -- One row per version, never changed: together with its own overrides it is the config an occurrence ran with.
--- in_force_after is its moment, follows the version whose window ends before it.
+-- in_force_after is its moment, follows the version whose window ends before it, or whose rollout was rolled back,
+-- rollout the stages of one on trial.
 create table everytick.job_version (
     job_key        integer not null references everytick.job (job_key),
     version        integer not null,
@@ -88,6 +89,7 @@ create table everytick.job_version (
     edited_by      text not null,
     edited_at      timestamptz not null,
     follows        integer,
+    rollout        text,
     primary key (job_key, version)
 );
 
@@ -497,6 +499,80 @@ create table everytick.report (
     primary key (needs, ended_at, handle)
 );
 
+-- What ended occurrences add up to, for pages. It is written behind, in the order of handles: all up to last_handle are
+-- counted but those in `unfolded`, which had not ended when they were passed. A handle that no row had then stands there
+-- too, with job_key 0 and the moment when it was passed: its transaction may still be under way. swept_key and
+-- swept_handle are the last of these that was looked at. The one row is locked for every change of these tables.
+create table everytick.rollup (
+    only_row     integer primary key check (only_row = 1),
+    last_handle  bigint not null,
+    swept_key    integer not null,
+    swept_handle bigint not null
+) with (fillfactor = 20);
+insert into everytick.rollup values (1, 0, 0, 0);
+
+create table everytick.unfolded (
+    job_key       integer not null,
+    handle        bigint not null,
+    scheduled_for timestamptz not null,
+    primary key (job_key, handle)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+create index unfolded_by_time on everytick.unfolded (scheduled_for);
+
+-- The band of each version of a job, that pictures count its occurrences in. Apart from the version, whose texts are long:
+-- a fold reads the band of every end.
+create table everytick.version_band (
+    job_key integer not null,
+    version integer not null,
+    band    text collate "C" not null,
+    primary key (job_key, version)
+);
+
+-- How many ended in each step of time: steps of five minutes for some days, and whole days for good. kept says how many
+-- of them retention has not deleted.
+create table everytick.bucket (
+    is_day  boolean not null,
+    step_at timestamptz not null,
+    band    text collate "C" not null,
+    status  smallint not null,
+    count   bigint not null,
+    kept    bigint not null,
+    primary key (is_day, step_at, band, status)
+) with (fillfactor = 50);
+
+-- The same for each job by UTC day; took is how long those that completed took together, in microseconds.
+create table everytick.job_day (
+    job_key integer not null,
+    day_at  timestamptz not null,
+    status  smallint not null,
+    count   bigint not null,
+    kept    bigint not null,
+    took    bigint not null,
+    primary key (job_key, day_at, status)
+) with (fillfactor = 50);
+
+-- How long the latest runs of a job that completed took, in microseconds. is_stale: runs have ended since.
+create table everytick.job_length (
+    job_key  integer primary key,
+    count    integer not null default 0,
+    p5       bigint not null default 0,
+    p50      bigint not null default 0,
+    p95      bigint not null default 0,
+    is_stale boolean not null default true
+);
+create index job_length_stale on everytick.job_length (job_key) where is_stale;
+
+-- Occurrences that failed, by the kind of their error.
+create table everytick.failure (
+    handle      bigint primary key,
+    job_key     integer not null,
+    id          uuid not null,
+    ended_at    timestamptz not null,
+    fingerprint text collate "C" not null
+);
+create index failure_by_time on everytick.failure (ended_at);
+create index failure_alike on everytick.failure (fingerprint, ended_at);
+
 create table everytick.task_run (
     handle              bigint not null,
     task                text not null,
@@ -576,7 +652,9 @@ create table everytick.brake (
     since_at  timestamptz not null,
     until_at  timestamptz,
     reason    text not null,
-    braked_by text not null
+    braked_by text not null,
+    begins    text,
+    ends       text
 );
 
 -- Claims that a limit counts: as running while the occurrence has an owner, and as starts while a rate looks back at them.
@@ -599,6 +677,69 @@ create table everytick.limit_change (
     reason     text not null,
     changed_by text not null
 );
+
+-- ------------------------------------------------------------------------------------------- access
+
+-- Who may use the service. grants is a JSON object from tags to roles.
+create table everytick.user_account (
+    name text collate "C" primary key,
+    role text not null check (role in ('viewer', 'operator', 'admin')),
+    grants text not null,
+    password_hash text,
+    added_at timestamptz not null,
+    added_by text not null
+);
+
+-- Secrets of programs: only their hash is here. One that is revoked stays, and its name is free again.
+create table everytick.token (
+    id text primary key,
+    name text not null,
+    hash text not null,
+    role text not null check (role in ('viewer', 'operator', 'admin')),
+    grants text not null,
+    owner text not null,
+    expires_at timestamptz,
+    added_at timestamptz not null,
+    added_by text not null,
+    used_at timestamptz,
+    revoked_at timestamptz
+);
+create unique index token_name on everytick.token (name) where revoked_at is null;
+
+-- Browsers that are signed in, and links to the first sign-in, by the hash of their secret.
+create table everytick.session (
+    hash text primary key,
+    kind text not null check (kind in ('cookie', 'link')),
+    name text not null,
+    began_at timestamptz not null,
+    expires_at timestamptz not null,
+    seen_at timestamptz not null,
+    address text not null
+);
+create index session_name on everytick.session (name);
+
+-- Names with which signing in went wrong lately, of users and of others.
+create table everytick.sign_in_failure (
+    name text collate "C" primary key,
+    count integer not null,
+    failed_at timestamptz not null
+);
+
+-- Who did what to which, why, when and from where: written with the change, never changed and never deleted.
+create table everytick.deed (
+    deed_key bigint generated always as identity primary key,
+    done_at timestamptz not null,
+    done_by text not null,
+    came_by text not null,
+    address text not null,
+    did text not null,
+    subject text not null,
+    detail text not null,
+    reason text not null,
+    job_id text
+);
+create index deed_by on everytick.deed (done_by, deed_key);
+create index deed_job on everytick.deed (job_id, deed_key) where job_id is not null;
 
 -- ------------------------------------------------------------------------------------------- people
 
@@ -781,10 +922,16 @@ select r.reach, r.most, r.rate_count, r.rate_per / 1000000.0 as rate_seconds, r.
   from everytick.reach r;
 
 create view everytick.brakes as
-select b.reach, b.since_at as since, b.until_at as until, b.reason, b.braked_by from everytick.brake b;
+select b.reach, b.since_at as since, b.until_at as until, b.reason, b.braked_by, b.begins, b.ends
+  from everytick.brake b;
 
 create view everytick.limit_changes as
 select c.changed_at, c.reach, c.what, c.reason, c.changed_by from everytick.limit_change c;
+
+create view everytick.deeds as
+select d.deed_key as number, d.done_at, d.done_by, d.came_by, d.address, d.did, d.subject, d.detail, d.reason,
+       j.name as job
+  from everytick.deed d left join everytick.job j on j.id = d.job_id;
 
 -- What people may write: enabled and paused of a job, which do what disable, enable, pause and resume do. A test holds
 -- the rows that they leave equal.
@@ -793,6 +940,11 @@ create function everytick.refuse() returns trigger language plpgsql as $$
 begin
     raise exception '%', tg_argv[0];
 end $$;
+
+create trigger deeds_are_not_changed before update on everytick.deed for each row
+    execute function everytick.refuse('a deed never changes');
+create trigger deeds_are_not_deleted before delete on everytick.deed for each row
+    execute function everytick.refuse('a deed is never deleted');
 
 create trigger jobs_are_defined instead of insert on everytick.jobs for each row
     execute function everytick.refuse('a job is defined in code, in a file or with everytick apply, not by an insert');
@@ -834,12 +986,20 @@ begin
         end if;
         insert into everytick.job_version (job_key, version, in_force_after, kind, schedule, enabled, reports, definition,
                                           effective, edited_by, edited_at)
-        select d.job_key, d.version + 1, moment, d.kind, d.schedule, new.enabled, d.reports,
+        select d.job_key, held.version + 1, moment, d.kind, d.schedule, new.enabled, d.reports,
                everytick.with_key(d.definition::json, 'policies', everytick.with_key(
                    d.definition::json -> 'policies', 'enabled', new.enabled::text)),
                everytick.with_key(d.effective, 'enabled',
                    json_build_object('origin', 'job', 'value', new.enabled)::text)::json, 'sql', moment
-          from everytick.job_version d where d.job_key = held.job_key and d.version = held.version;
+          from everytick.job_version d
+         where d.job_key = held.job_key
+           and d.version = (select max(w.version) from everytick.job_version w
+                             where w.job_key = held.job_key and w.rollout is null);
+        insert into everytick.version_band (job_key, version, band)
+        select b.job_key, held.version + 1, b.band from everytick.version_band b
+         where b.job_key = held.job_key
+           and b.version = (select max(w.version) from everytick.job_version w
+                             where w.job_key = held.job_key and w.version <= held.version and w.rollout is null);
         update everytick.job_state
            set version = version + 1, oldest_version = case when unreadable_reason is null then oldest_version else version + 1 end,
                revision = revision + 1, retire_at = null, undefined_since = null, unreadable_reason = null,

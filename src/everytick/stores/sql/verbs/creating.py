@@ -9,6 +9,7 @@ from everytick.domain import ids
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
+from everytick.domain.questions import band_of
 from everytick.domain.snapshots import Edition, Request
 from everytick.stores.definitions import effective_config, write_definition
 from everytick.stores.sql import rows
@@ -32,6 +33,7 @@ def create_all(q: ColdQueries, jobs: Sequence[Job], now: datetime, by: str) -> V
     for key in keys.values():
         yield Forget(key, 1)
     yield many(q.add_version, [version_arguments(keys[job.id], Edition(job, by=by), 1, now) for job in made])
+    yield q.add_bands(bands=[band_row(keys[job.id], job, 1) for job in made])
     yield many(q.add_state, [_state_arguments(keys[job.id], job, now) for job in made])
     yield many(q.edit_job, [_retention_arguments(keys[job.id], job) for job in made])
     asked = [job for job in made if job.settings.on_create.begin is FirstSight.IMMEDIATELY]
@@ -75,7 +77,13 @@ def version_arguments(job_key: int, edition: Edition, version: int, now: datetim
         "edited_by": edition.by,
         "edited_at": now,
         "follows": edition.follows,
+        "rollout": None if edition.rollout is None else str(edition.rollout),
     }
+
+
+def band_row(job_key: int, job: Job, version: int) -> dict[str, Any]:
+    """Return the band of this version."""
+    return {"job_key": job_key, "version": version, "band": band_of(job)}
 
 
 def _state_arguments(job_key: int, job: Job, now: datetime) -> dict[str, Any]:

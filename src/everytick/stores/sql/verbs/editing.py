@@ -14,7 +14,7 @@ from everytick.domain.job import Job
 from everytick.domain.needs import RETIRED
 from everytick.domain.policies import UpdateKind
 from everytick.domain.snapshots import Edition, JobSnapshot
-from everytick.domain.upcoming import editions_to_come, in_force
+from everytick.domain.upcoming import editions_to_come, in_force, trial_of
 from everytick.domain.updates import asked_edition, is_asked, numbered
 from everytick.errors import DuplicateDefinition, NotFound
 from everytick.stores.base import REMEMBERED, Stored
@@ -22,7 +22,7 @@ from everytick.stores.definitions import write_definition
 from everytick.stores.sql.commands import Ask, Forget, Found, KeyTaken, Rows, Verb, Versions, look, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
-from everytick.stores.sql.verbs.creating import create_all, version_arguments
+from everytick.stores.sql.verbs.creating import band_row, create_all, version_arguments
 from everytick.stores.sql.verbs.depending import depend, names_needed
 from everytick.stores.sql.verbs.facts import write_fact
 from everytick.stores.sql.verbs.holding import foretell, held_job, revise, version_of, wake
@@ -85,11 +85,14 @@ def _asked_version(row: Row, now: datetime) -> int:
 def _is_stored(row: Row, change: Put, now: datetime) -> Verb[bool]:
     """Whether the definition that was asked for last says the same."""
     follows: int | None = row["follows"]
+    if row["rollout"] is not None and is_lasting(change):
+        return False
     if follows is None:
         return bool(row["definition"] == write_definition(change.job))
     found: Found = yield Versions(tuple((row["job_key"], each) for each in {follows, follows + 1, row["version"]}))
     editions = [each.edition for each in found.read.values()]
-    return len(editions) > 1 and is_asked(editions, change.job, now, is_lasting=is_lasting(change))
+    named = change.policy is not None
+    return len(editions) > 1 and is_asked(editions, change.job, now, is_lasting=is_lasting(change), is_named=named)
 
 
 def _rename(q: ColdQueries, name: str, to: str) -> Verb[None]:
@@ -204,8 +207,8 @@ def _edit(q: ColdQueries, row: Row, change: Put | None, job: Job, now: datetime,
     for edition in made:
         yield Forget(job_key, edition.job.version)
     yield many(q.add_version, [version_arguments(job_key, each, each.job.version, now) for each in made])
-    before = in_force(readable, now) if is_readable else None
-    yield from _edit_rows(q, job_key, made, before, oldest, now)
+    yield q.add_bands(bands=[band_row(job_key, each.job, each.job.version) for each in made])
+    yield from _edit_rows(q, job_key, made, readable if is_readable else (), oldest, now)
     yield from wake(q, job_key, now)
     return Stored(row["job_id"], asked_edition(made, now).job.version, changed=True)
 
@@ -213,29 +216,37 @@ def _edit(q: ColdQueries, row: Row, change: Put | None, job: Job, now: datetime,
 def _may_wait(readable: Sequence[Edition], change: Put | None, job: Job, now: datetime) -> bool:
     """Whether a version of this edit may come into force later than now."""
     policy = job.settings.update_policy if change is None or change.policy is None else change.policy
-    return policy.kind is not UpdateKind.IMMEDIATE or bool(editions_to_come(readable, now))
+    if policy.kind is not UpdateKind.IMMEDIATE or trial_of(readable) is not None:
+        return True
+    return bool(editions_to_come(readable, now))
 
 
 def _edit_rows(
-    q: ColdQueries, job_key: int, made: Sequence[Edition], before: Job | None, oldest: int, now: datetime
+    q: ColdQueries, job_key: int, made: Sequence[Edition], known: Sequence[Edition], oldest: int, now: datetime
 ) -> Verb[None]:
-    """Update the job's row and, to a version that is in force now, its unclaimed occurrences."""
+    """Update the job's row and, to a version that is in force now, its unclaimed occurrences.
+
+    `known` are the versions before it, or none if one cannot be read. A later one than that in force may have been in
+    force before a clock was set back: what it has left is taken away too.
+    """
+    before = in_force(known, now) if known else None
     job, newest = made[0].job, made[-1].job.version
     if made[0].in_force_after != now:
-        yield q.add_coming(job_key=job_key, version=newest, oldest_version=oldest)
+        yield q.add_coming(job_key=job_key, job_id=job.id, version=newest, oldest_version=oldest)
+        yield q.recheck_promises(job_key=job_key, now=now)
         return
     narrowed_at = now if before is not None and before.settings.recovery != job.settings.recovery else None
     yield q.edit_state(job_key=job_key, version=newest, oldest_version=oldest, needs=job.needs, narrowed_at=narrowed_at)
     yield from taking(q, job_key, job, job.version)
-    if job.settings.horizon is None and (before is None or before.settings.horizon is not None):
+    if job.settings.horizon is None:
         yield q.purge_coming(job_key=job_key)
     depends_on = job.settings.depends_on
     if depends_on and (before is None or before.settings.depends_on != depends_on):
         yield q.put_back_in_line(job_key=job_key, now=now)
-    yield from edit_promises(q, job_key, before, job, now)
+    yield from edit_promises(q, job_key, known, job, now)
     if not job.enabled:
         yield q.put_all_back_in_line(job_key=job_key, now=now)
-    elif before is None or not before.enabled:
+    elif not all(each.job.enabled for each in known) or not known:
         yield q.let_waits_go(job_key=job_key, now=now)
 
 

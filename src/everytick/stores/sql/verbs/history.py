@@ -3,18 +3,20 @@
 import re
 from collections.abc import Collection, Iterable
 from datetime import datetime
+from typing import Any
 
 from everytick.domain import ids
 from everytick.domain.codes import STATUS_CODE
 from everytick.domain.decisions import Span, Why
 from everytick.domain.occurrence import Occurrence
+from everytick.domain.statuses import ACTIVE
 from everytick.errors import NotFound
 from everytick.stores.base import HistoryFilter, IdRange, Page, Whole, task_run, whole_of
 from everytick.stores.open_requests import as_asked
 from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Found, Rows, Verb, Versions
 from everytick.stores.sql.queries import ColdQueries
-from everytick.stores.sql.statements import Row
+from everytick.stores.sql.statements import Query, Row
 from everytick.stores.sql.verbs.backfills import NO_INSTANT
 from everytick.stores.sql.verbs.holding import version_of
 from everytick.stores.sql.verbs.job_records import job_key
@@ -35,12 +37,18 @@ def history(q: ColdQueries, filter: HistoryFilter) -> Verb[Page]:
         "cursor_occurrence_id": cursor_id,
         "limit": limit + 1,
     }
-    if filter.job_id is None:
-        found: Rows = yield q.history_page(**asked)
-    else:
-        found = yield q.history_page_of(**asked, job_id=filter.job_id)
+    found: Rows = yield _page(q, filter, asked)
     page = yield from _occurrences(q, [row["handle"] for row in found[:limit]])
     return Page(page, _cursor(page[-1]) if page and len(found) > limit else None)
+
+
+def _page(q: ColdQueries, filter: HistoryFilter, asked: dict[str, Any]) -> Query:
+    """Return the statement for the page: what is under way is found without reading what has ended."""
+    is_active = bool(filter.statuses) and ACTIVE.issuperset(filter.statuses)
+    if filter.job_id is None:
+        return q.history_page_active(**asked) if is_active else q.history_page(**asked)
+    of = q.history_page_active_of if is_active else q.history_page_of
+    return of(**asked, job_id=filter.job_id)
 
 
 def _occurrences(q: ColdQueries, handles: list[int]) -> Verb[tuple[Occurrence, ...]]:

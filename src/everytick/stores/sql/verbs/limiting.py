@@ -39,6 +39,7 @@ from everytick.domain.limits import (
     windows,
 )
 from everytick.domain.values import value
+from everytick.schedules.codec import schedule
 from everytick.stores.base import STEP, Claim, NodeScope, Receipt
 from everytick.stores.sql.commands import Ask, Claims, Found, Rows, Verb, Versions
 from everytick.stores.sql.queries import ColdQueries
@@ -347,7 +348,13 @@ def _reaches(q: ColdQueries, names: Collection[str] | None = None) -> Verb[dict[
     brakes: dict[str, list[BrakeRecord]] = {}
     for row in braked:
         brakes.setdefault(row["reach"], []).append(
-            BrakeRecord(row["since_at"], row["until_at"], row["reason"], row["braked_by"])
+            BrakeRecord(
+                row["since_at"],
+                row["until_at"],
+                row["reason"],
+                row["braked_by"],
+                *(None if row[each] is None else schedule(row[each]) for each in ("begins", "ends")),
+            )
         )
     return {
         row["reach"]: _reach(row, tuple(brakes.get(row["reach"], ())))
@@ -398,5 +405,11 @@ def _keep_reach(q: ColdQueries, reach: Reach) -> Verb[None]:
     )
     for brake in reach.brakes:
         yield q.add_brake(
-            reach=reach.name, since_at=brake.since, until_at=brake.until, reason=brake.reason, braked_by=brake.by
+            reach=reach.name,
+            since_at=brake.since,
+            until_at=brake.until,
+            reason=brake.reason,
+            braked_by=brake.by,
+            begins=None if brake.begins is None else str(brake.begins),
+            ends=None if brake.ends is None else str(brake.ends),
         )

@@ -23,7 +23,7 @@ from everytick.domain.promises import (
     PromiseState,
     promises_of,
 )
-from everytick.domain.snapshots import JobSnapshot
+from everytick.domain.snapshots import Edition, JobSnapshot
 from everytick.stores.base import Commit, NodeScope
 from everytick.stores.sql import commands
 from everytick.stores.sql.commands import Ask, Rows, Verb, many
@@ -196,10 +196,15 @@ def make_promises(q: ColdQueries, jobs: Iterable[tuple[int, Job]], now: datetime
         yield many(q.keep_promise, made)
 
 
-def edit_promises(q: ColdQueries, job_key: int, before: Job | None, job: Job, now: datetime) -> Verb[None]:
-    """Let the promises of an edited job hold, and end those that it makes no more."""
+def edit_promises(q: ColdQueries, job_key: int, known: Sequence[Edition], job: Job, now: datetime) -> Verb[None]:
+    """Let the promises of an edited job hold, and end those that it makes no more.
+
+    `known` are the versions that are not decided; none if they cannot be read. If the first version is among them, no
+    other can have made a promise.
+    """
     kinds = [str(kind) for kind in promises_of(job.settings)]
-    if not kinds and before is not None and not promises_of(before.settings):
+    is_whole = bool(known) and known[0].job.version == 1
+    if not kinds and is_whole and not any(promises_of(each.job.settings) for each in known):
         return
     yield q.withdraw_breaches(job_key=job_key, now=now, kinds=kinds, is_withdrawn=True)
     yield q.drop_promises(job_key=job_key, kinds=kinds)

@@ -4,6 +4,7 @@ from everytick.stores.sql.commands import Referenced, Verb, together
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.holding import held_job
+from everytick.stores.sql.verbs.rollups import count_deleted
 from everytick.stores.storing_rules import refuse_purge
 
 
@@ -11,7 +12,10 @@ def purge(q: ColdQueries, job_id: str, limit: int) -> Verb[bool]:
     """Delete up to `limit` occurrences of a removed job, and the job with the last of them."""
     job = yield from held_job(q, job_id)
     yield from _refuse_held(q, job)
+    # Before the occurrences are locked: prune takes these two locks in this order.
+    yield q.hold_rollup()
     handles = [row["handle"] for row in (yield q.purgeable(job_key=job["job_key"], limit=limit + 1))]
+    yield from count_deleted(q, handles[:limit])
     for forget in (q.forget_attempts, q.forget_runs, q.forget_reports, q.purge_occurrences):
         yield forget(handles=handles[:limit])
     if len(handles) > limit:

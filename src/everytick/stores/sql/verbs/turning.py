@@ -19,7 +19,7 @@ def turning(q: ColdQueries, job_key: int, turned: Turned, now: datetime) -> Verb
     yield from taking(q, job_key, turned.job, turned.job.version)
     if turned.job.settings.horizon is None:
         yield q.purge_coming(job_key=job_key)
-    yield from edit_promises(q, job_key, None, turned.job, now)
+    yield from edit_promises(q, job_key, (), turned.job, now)
 
 
 def statements_of(commands: Verb[None]) -> Iterator[tuple[str, list[Any]]]:

@@ -34,7 +34,7 @@ create table job (
 ) strict;
 
 -- One row per version, never changed: an occurrence names the one it runs under. in_force_after is its moment, follows
--- the version whose window ends before it.
+-- the version whose window ends before it, or whose rollout was rolled back, rollout the stages of one on trial.
 create table job_version (
   job_key integer not null references job,
   version integer not null,
@@ -48,6 +48,7 @@ create table job_version (
   edited_at integer not null,
   edited_by text not null,
   follows integer,
+  rollout text,
   primary key (job_key, version)
 ) strict, without rowid;
 
@@ -355,6 +356,79 @@ create table report (
   primary key (needs, ended_at, handle)
 ) strict, without rowid;
 
+-- What ended occurrences add up to, for pages. It is written behind, in the order of handles: all up to last_handle are
+-- counted but those in `unfolded`, which had not ended when they were passed. swept_key and swept_handle are the last of
+-- these that was looked at.
+create table rollup (
+  only_row integer primary key check (only_row = 1),
+  last_handle integer not null,
+  swept_key integer not null,
+  swept_handle integer not null
+) strict;
+insert into rollup values (1, 0, 0, 0);
+
+create table unfolded (
+  job_key integer not null,
+  handle integer not null,
+  scheduled_for integer not null,
+  primary key (job_key, handle)
+) strict, without rowid;
+create index unfolded_by_time on unfolded (scheduled_for);
+
+-- The band of each version of a job, that pictures count its occurrences in. Apart from the version, whose texts are long:
+-- a fold reads the band of every end.
+create table version_band (
+  job_key integer not null references job,
+  version integer not null,
+  band text not null,
+  primary key (job_key, version)
+) strict, without rowid;
+
+-- How many ended in each step of time: steps of five minutes for some days, and whole days for good. kept says how many
+-- of them retention has not deleted.
+create table bucket (
+  is_day integer not null,
+  step_at integer not null,
+  band text not null,
+  status integer not null,
+  count integer not null,
+  kept integer not null,
+  primary key (is_day, step_at, band, status)
+) strict, without rowid;
+
+-- The same for each job by UTC day; took is how long those that completed took together, in microseconds.
+create table job_day (
+  job_key integer not null references job,
+  day_at integer not null,
+  status integer not null,
+  count integer not null,
+  kept integer not null,
+  took integer not null,
+  primary key (job_key, day_at, status)
+) strict, without rowid;
+
+-- How long the latest runs of a job that completed took, in microseconds. is_stale: runs have ended since.
+create table job_length (
+  job_key integer primary key references job,
+  count integer not null default 0,
+  p5 integer not null default 0,
+  p50 integer not null default 0,
+  p95 integer not null default 0,
+  is_stale integer not null default 1
+) strict;
+create index job_length_stale on job_length (job_key) where is_stale;
+
+-- Occurrences that failed, by the kind of their error.
+create table failure (
+  handle integer primary key,
+  job_key integer not null,
+  id blob not null,
+  ended_at integer not null,
+  fingerprint text not null
+) strict;
+create index failure_by_time on failure (ended_at);
+create index failure_alike on failure (fingerprint, ended_at);
+
 create table task_run (
   handle integer not null references occurrence,
   task text not null,
@@ -433,7 +507,9 @@ create table brake (
   since_at integer not null,
   until_at integer,
   reason text not null,
-  braked_by text not null
+  braked_by text not null,
+  begins text,
+  ends text
 ) strict;
 
 -- Claims that a limit counts: as running while the occurrence has an owner, and as starts while a rate looks back at them.
@@ -455,6 +531,75 @@ create table limit_change (
   reason text not null,
   changed_by text not null
 ) strict;
+
+-- ---------------------------------------------------------------------------------------------------- people
+
+-- Who may use the service. grants is a JSON object from tags to roles.
+create table user_account (
+  name text primary key,
+  role text not null check (role in ('viewer', 'operator', 'admin')),
+  grants text not null,
+  password_hash text,
+  added_at integer not null,
+  added_by text not null
+) strict, without rowid;
+
+-- Secrets of programs: only their hash is here. One that is revoked stays, and its name is free again.
+create table token (
+  id text primary key,
+  name text not null,
+  hash text not null,
+  role text not null check (role in ('viewer', 'operator', 'admin')),
+  grants text not null,
+  owner text not null,
+  expires_at integer,
+  added_at integer not null,
+  added_by text not null,
+  used_at integer,
+  revoked_at integer
+) strict, without rowid;
+create unique index token_name on token (name) where revoked_at is null;
+
+-- Browsers that are signed in, and links to the first sign-in, by the hash of their secret.
+create table session (
+  hash text primary key,
+  kind text not null check (kind in ('cookie', 'link')),
+  name text not null,
+  began_at integer not null,
+  expires_at integer not null,
+  seen_at integer not null,
+  address text not null
+) strict, without rowid;
+create index session_name on session (name);
+
+-- Names with which signing in went wrong lately, of users and of others.
+create table sign_in_failure (
+  name text primary key,
+  count integer not null,
+  failed_at integer not null
+) strict, without rowid;
+
+-- Who did what to which, why, when and from where: written with the change, never changed and never deleted.
+create table deed (
+  deed_key integer primary key autoincrement,
+  done_at integer not null,
+  done_by text not null,
+  came_by text not null,
+  address text not null,
+  did text not null,
+  subject text not null,
+  detail text not null,
+  reason text not null,
+  job_id text
+) strict;
+create index deed_by on deed (done_by, deed_key);
+create index deed_job on deed (job_id, deed_key) where job_id is not null;
+create trigger deeds_are_not_changed before update on deed begin
+  select raise(abort, 'a deed never changes');
+end;
+create trigger deeds_are_not_deleted before delete on deed begin
+  select raise(abort, 'a deed is never deleted');
+end;
 
 -- ------------------------------------------------------------------------------------------------ for people
 --
@@ -659,10 +804,17 @@ select r.reach, r.most, r.rate_count, r.rate_per / 1000000.0 as rate_seconds, r.
   from reach r;
 
 create view brakes as
-select b.reach, «utc b.since_at» as since, «utc b.until_at» as until, b.reason, b.braked_by from brake b;
+select b.reach, «utc b.since_at» as since, «utc b.until_at» as until, b.reason, b.braked_by,
+       b.begins, b.ends
+  from brake b;
 
 create view limit_changes as
 select «utc c.changed_at» as changed_at, c.reach, c.what, c.reason, c.changed_by from limit_change c;
+
+create view deeds as
+select d.deed_key as number, «utc d.done_at» as done_at, d.done_by, d.came_by, d.address, d.did, d.subject, d.detail,
+       d.reason, j.name as job
+  from deed d left join job j on j.id = d.job_id;
 
 create trigger jobs_are_defined instead of insert on jobs begin
   select raise(abort, 'a job is defined in code, in a file or with everytick apply, not by an insert');
@@ -694,7 +846,7 @@ create trigger jobs_are_switched instead of update on jobs begin
 
   insert into job_version (job_key, version, kind, schedule, enabled, definition, effective, reports, in_force_after,
                            edited_at, edited_by)
-  select v.job_key, v.version + 1, v.kind, v.schedule, new.enabled,
+  select v.job_key, s.version + 1, v.kind, v.schedule, new.enabled,
          json_set(v.definition, '$.policies', json((
            select json_group_object(e.key, json(case e.type when 'text' then json_quote(e.value) when 'true' then 'true'
                                                             when 'false' then 'false' when 'null' then 'null'
@@ -705,8 +857,15 @@ create trigger jobs_are_switched instead of update on jobs begin
                                                                  '{"origin":"job","value":false}'))),
          v.reports, «now»,
          «now», 'sql'
-    from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
-   where s.id = old.id and new.enabled <> old.enabled;
+    from job_state s join job_version v on v.job_key = s.job_key
+   where s.id = old.id and new.enabled <> old.enabled
+     and v.version = (select max(w.version) from job_version w where w.job_key = s.job_key and w.rollout is null);
+  insert into version_band (job_key, version, band)
+  select b.job_key, s.version + 1, b.band
+    from job_state s join version_band b on b.job_key = s.job_key
+   where s.id = old.id and new.enabled <> old.enabled
+     and b.version = (select max(w.version) from job_version w
+                       where w.job_key = s.job_key and w.version <= s.version and w.rollout is null);
   update occurrence set version = old.version + 1
    where job_key = (select job_key from job_state where id = old.id) and new.enabled <> old.enabled
      and ended_at is null and status in (0, 1) and not exists (select 1 from task_run r where r.handle = occurrence.handle);

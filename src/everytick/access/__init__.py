@@ -1,0 +1,1 @@
+"""Who may do what: people, passwords, tokens, sessions, and the audit of what they did."""

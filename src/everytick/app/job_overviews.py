@@ -1,0 +1,159 @@
+"""The overview of one job: what its page shows, from one look at the store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from everytick.app.job_years import JobYears
+from everytick.app.occurrence_overviews import OccurrenceOverviews
+from everytick.domain.durations import TICK
+from everytick.domain.statuses import ENDED, OccurrenceStatus
+from everytick.domain.values import value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
+
+    from everytick.app.questions import JobStatus, UpcomingRun
+    from everytick.app.versions import JobVersion
+    from everytick.deciding.coverage import CoverageLedger
+    from everytick.domain.backfills import BackfillRecord
+    from everytick.domain.decisions import Span
+    from everytick.domain.limits import Limits
+    from everytick.domain.occurrence import Occurrence
+    from everytick.domain.promises import PromiseRecord
+    from everytick.domain.questions import JobLengths
+    from everytick.domain.snapshots import JobSnapshot
+    from everytick.node.settings import NodeSettings
+    from everytick.stores.addresses import AnyStore
+    from everytick.stores.base import JobRecord, Whole
+
+RUNS_READ = 80
+"""Occurrences that are read: 60 for the strip, and 20 before them for what was usual then."""
+
+WHOLE_READ = 5
+"""Ended occurrences that are read with their tasks, to say where the time goes. Jobs of one task need none."""
+
+_COMING = 10
+_VERSIONS = 5
+_BACKFILLS = 5
+_STARTED = frozenset({OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY})
+
+
+@value(frozen=True)
+class JobOverview:
+    """One job at one moment of the store's clock.
+
+    `runs` are its last occurrences and `spans` the instants among them that did not run, both newest first.
+    `has_more_runs` says that the store has older ones. `wholes` are the last ended ones with their tasks, of a job with
+    several. `ledger` tells of the time since the oldest of the runs. `refused` says why no living node can run the job.
+    """
+
+    now: datetime
+    record: JobRecord
+    snapshot: JobSnapshot
+    status: JobStatus
+    coming: tuple[UpcomingRun, ...]
+    runs: tuple[Occurrence, ...]
+    has_more_runs: bool
+    spans: tuple[Span, ...]
+    wholes: tuple[Whole, ...]
+    lengths: JobLengths | None
+    versions: tuple[JobVersion, ...]
+    backfills: tuple[BackfillRecord, ...]
+    promises: tuple[PromiseRecord, ...]
+    ledger: CoverageLedger
+    refused: str = ""
+
+
+class JobOverviews(OccurrenceOverviews, JobYears):
+    """The overview of a job. It changes nothing, and each part of it is bounded."""
+
+    settings: NodeSettings
+
+    async def _overview(self, name: str) -> JobOverview:
+        """Return what the page of a job shows; also of one that was removed."""
+        from everytick.app.covering import coverage_of
+        from everytick.app.questions import upcoming_of
+        from everytick.app.versions import versions_of
+        from everytick.domain.questions import Lengths
+
+        store = await self._opened()
+        record = await self._find_past(store, name)
+        job_id, limits = record.job.id, await store.limits()
+        seen = (await store.look([job_id]))[job_id]
+        runs, has_more = await _runs(store, job_id)
+        begin = _beginning(record, runs, has_more, limits.now)
+        return JobOverview(
+            now=limits.now,
+            record=record,
+            snapshot=seen,
+            status=await _status(store, record, seen, limits),
+            coming=tuple(await upcoming_of(store, seen, limits.now, _COMING, skipped=True)),
+            runs=runs,
+            has_more_runs=has_more,
+            spans=await _spans(store, record, seen, begin, limits.now),
+            wholes=await _wholes(store, record, runs),
+            lengths=(await store.ask(Lengths((job_id,)))).get(job_id),
+            versions=tuple(await versions_of(store, seen, limits.now, _VERSIONS)),
+            backfills=tuple(await store.backfills(job_id, _BACKFILLS)),
+            promises=tuple(await store.promised([job_id])),
+            ledger=await coverage_of(store, record, begin, limits.now),
+            refused=await _refused(store, record, limits, self.settings.node_timeout),
+        )
+
+
+async def _status(store: AnyStore, record: JobRecord, seen: JobSnapshot, limits: Limits) -> JobStatus:
+    from everytick.app.outlook import outlook
+    from everytick.app.questions import status_of
+
+    is_running = any(occurrence.status in _STARTED for occurrence in seen.busy)
+    found = status_of(record, seen, limits, is_running=is_running)
+    return replace(found, **await outlook(store, record, seen))
+
+
+async def _runs(store: AnyStore, job_id: str) -> tuple[tuple[Occurrence, ...], bool]:
+    """Return the newest occurrences, newest first, and whether there are more."""
+    from everytick.stores.base import HistoryFilter
+
+    page = await store.history(HistoryFilter(job_id=job_id, limit=RUNS_READ))
+    return page.occurrences, page.cursor is not None
+
+
+def _beginning(record: JobRecord, runs: Sequence[Occurrence], has_more: bool, now: datetime) -> datetime:
+    """Return the moment after which the overview tells of instants that did not run."""
+    known = [now - TICK, *(run.scheduled_for - TICK for run in runs)]
+    if not has_more and record.job.created_at is not None:
+        known.append(record.job.created_at)
+    return min(known)
+
+
+async def _spans(
+    store: AnyStore, record: JobRecord, seen: JobSnapshot, after: datetime, now: datetime
+) -> tuple[Span, ...]:
+    """Return the spans after a moment, newest first, with the pause that holds now as one."""
+    from everytick.app.history import open_pauses
+
+    found = [*await store.spans(record.job.id, after, now), *open_pauses(seen, now)]
+    return tuple(sorted(found, key=lambda span: span.through, reverse=True)[:RUNS_READ])
+
+
+async def _wholes(store: AnyStore, record: JobRecord, runs: Sequence[Occurrence]) -> tuple[Whole, ...]:
+    if len(record.job.tasks) < 2:
+        return ()
+    ended = [run.id for run in runs if run.started_at is not None and run.status in ENDED]
+    return tuple([await store.whole(id_) for id_ in ended[:WHOLE_READ]])
+
+
+async def _refused(store: AnyStore, record: JobRecord, limits: Limits, silence: timedelta) -> str:
+    """Return why no living node can run the job; nothing if one may, or if no node lives."""
+    from everytick.domain.nodes import unknown_targets, unmet_needs
+
+    living = [node.facts for node in await store.nodes() if node.is_alive(limits.now, silence)]
+    told = [facts for facts in living if facts is not None]
+    if record.removed_at is not None or not told:
+        return ""
+    # A node that has not told its facts yet may well run it.
+    unmet = unmet_needs([record.job], told, limits.now) if len(told) == len(living) else {}
+    return (unmet | unknown_targets([record.job], told)).get(record.job.name, "")

@@ -1,0 +1,186 @@
+"""The agenda: which starts are planned in the coming days, which instants many jobs share, and what waits then.
+
+It counts what schedules name. What overlap, recovery and limits make of an instant is decided when it comes.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from heapq import heappop, heappush, nlargest
+
+from everytick.domain.agenda import EPOCH, QUARTER, AgendaGroup, AgendaJob, Crowd, FleetAgenda, ZoneChange
+from everytick.domain.job import Job
+from everytick.domain.schedule import bound
+from everytick.schedules.clock_changes import clock_changes
+from everytick.schedules.timezones import Zone, zone
+
+DAY, WEEK = timedelta(days=1), timedelta(days=7)
+CLOCKS_AHEAD = timedelta(days=14)
+"""How far ahead changes of the clock are looked for: people want to know of them a week before."""
+
+_MOST_OF_ONE = 20_000
+"""Most instants of one schedule that are listed: every 30 seconds for a week."""
+
+_DAY_QUARTERS = DAY // QUARTER
+_TICK = timedelta(microseconds=1)
+_LEAST_SHARED = 2
+_MOST_CROWDS = 200
+
+
+def agenda_of(
+    jobs: Sequence[AgendaJob],
+    now: datetime,
+    *,
+    slots: int,
+    length: timedelta = WEEK,
+    is_over: Callable[[], bool] = lambda: False,
+) -> FleetAgenda:
+    """Return the agenda of these jobs. Once `is_over` says so, the jobs that are left are not counted."""
+    through = now + length
+    groups: list[AgendaGroup] = []
+    counted = 0
+    for same in _alike([each for each in jobs if each.job.enabled]):
+        if is_over():
+            break
+        counted += len(same)
+        groups += _group(same, now, through)
+    quarters, shared = _counted(groups, through)
+    return FleetAgenda(
+        now,
+        through,
+        slots,
+        tuple(groups),
+        quarters,
+        tuple(_crowds(groups, shared, slots)),
+        tuple(_zone_changes(groups, now, now + CLOCKS_AHEAD)),
+        sum(each.job.enabled for each in jobs) - counted,
+    )
+
+
+def _alike(jobs: Iterable[AgendaJob]) -> list[tuple[AgendaJob, ...]]:
+    """Return the jobs in groups that have the same instants: their schedule does not depend on the job."""
+    found: dict[object, list[AgendaJob]] = {}
+    for each in jobs:
+        job = each.job
+        own = bound(job.schedule, job.id, each.last_end)
+        key = (str(own), job.settings.start, job.settings.end) if own is job.schedule else job.id
+        found.setdefault(key, []).append(each)
+    return [tuple(some) for some in found.values()]
+
+
+def _group(same: tuple[AgendaJob, ...], now: datetime, through: datetime) -> Iterator[AgendaGroup]:
+    first = same[0]
+    try:
+        instants = first.job.bound(first.last_end).instants(now, through, _MOST_OF_ONE + 1)
+    except Exception:  # noqa: BLE001, a schedule of a user's own may raise anything, and the other jobs still count
+        return
+    if instants:
+        yield AgendaGroup(same, tuple(instants[:_MOST_OF_ONE]), len(instants) > _MOST_OF_ONE)
+
+
+def _counted(groups: Iterable[AgendaGroup], through: datetime) -> tuple[Counter[int], Counter[datetime]]:
+    """Return how many starts each quarter of an hour has, and each instant that could be shared."""
+    quarters, shared = Counter[int](), Counter[datetime]()
+    for group in groups:
+        paused = [each for each in group.jobs if each.pause is not None]
+        number = len(group.jobs) - len(paused)
+        for instant in group.instants:
+            here = number + sum(not each.pauses(instant) for each in paused) if paused else number
+            quarters[(instant - EPOCH) // QUARTER] += here
+            shared[instant] += here
+        for quarter, count in _estimated(group, through):
+            quarters[quarter] += count * number
+    return quarters, shared
+
+
+def _estimated(group: AgendaGroup, through: datetime) -> Iterator[tuple[int, int]]:
+    """Give how many instants of a busy schedule each quarter has that lies behind the last listed one.
+
+    Where a whole day is listed, it is as many as a day before: a job may be busy at day and not at night.
+    """
+    if not group.is_cut:
+        return
+    first, last = ((each - EPOCH) // QUARTER for each in (group.instants[0], group.instants[-1]))
+    known = Counter((instant - EPOCH) // QUARTER for instant in group.instants)
+    is_day_known = last - first > _DAY_QUARTERS
+    end, rest = divmod(through - EPOCH, QUARTER)
+    listed = known[last]
+    for quarter in range(last, end + 1):
+        known[quarter] = known[quarter - _DAY_QUARTERS] if is_day_known else round(QUARTER / group.apart)
+        count = known[quarter] if quarter < end else round(known[quarter] * (rest / QUARTER))
+        # The quarter of the last listed instant is listed in part.
+        yield quarter, max(count - listed, 0) if quarter == last else count
+
+
+# --------------------------------------------------------------------------------------------------------- crowds
+
+
+def _crowds(groups: Sequence[AgendaGroup], shared: Mapping[datetime, int], slots: int) -> Iterator[Crowd]:
+    """Give the instants that most jobs share, the fullest first."""
+    many = ((count, at) for at, count in shared.items() if count >= _LEAST_SHARED)
+    for count, at in nlargest(_MOST_CROWDS, many, key=lambda pair: (pair[0], -pair[1].timestamp())):
+        jobs = [each for group in groups if _names(group.instants, at) for each in group.jobs if not each.pauses(at)]
+        waiting, longest = waits([_usual(each) for each in jobs], slots)
+        yield Crowd(at, count, tuple(each.job.name for each in jobs), waiting, longest)
+
+
+def _names(instants: Sequence[datetime], at: datetime) -> bool:
+    place = bisect_left(instants, at)
+    return place < len(instants) and instants[place] == at
+
+
+def _usual(planned: AgendaJob) -> timedelta:
+    return timedelta(0) if planned.lengths is None else planned.lengths.p50
+
+
+def waits(lengths: Sequence[timedelta], slots: int) -> tuple[int, timedelta]:
+    """Return how many of these runs wait if all start at once and all slots are free, and how long the last one does.
+
+    A run takes the slot that becomes free first. A length that is not known counts as nothing.
+    """
+    if len(lengths) <= slots or slots < 1:
+        return 0, timedelta(0)
+    ends: list[timedelta] = []
+    longest = timedelta(0)
+    for place, length in enumerate(lengths):
+        begins = timedelta(0) if place < slots else heappop(ends)
+        longest = max(longest, begins)
+        heappush(ends, begins + length)
+    return len(lengths) - slots, longest
+
+
+# -------------------------------------------------------------------------------------------------- clock changes
+
+
+def _zone_changes(groups: Sequence[AgendaGroup], now: datetime, through: datetime) -> Iterator[ZoneChange]:
+    """Give the changes of the clock to come in the zones of these jobs, soonest first."""
+    by_zone: dict[str, list[AgendaGroup]] = {}
+    for group in groups:
+        by_zone.setdefault(_zone_name(group.jobs[0].job), []).append(group)
+    found = [change for name, some in by_zone.items() if (change := _zone_change(zone(name), some, now, through))]
+    yield from sorted(found, key=lambda change: (change.at, change.zone))
+
+
+def _zone_name(job: Job) -> str:
+    tz = getattr(job.schedule, "tz", None)
+    return tz.name if isinstance(tz, Zone) else job.settings.timezone
+
+
+def _zone_change(place: Zone, groups: Sequence[AgendaGroup], now: datetime, through: datetime) -> ZoneChange | None:
+    before = place.stretch(now)
+    after = place.after(before) if before.end <= through else None
+    if after is None or before.wall_end == after.wall_start:
+        return None
+    first, last = sorted((before.wall_end, after.wall_start))
+    jobs: dict[tuple[str, str], tuple[str, ...]] = {}
+    for group in groups:
+        for effect in _effects(group.jobs[0].job, before.end):
+            jobs[effect] = (*jobs.get(effect, ()), *(each.job.name for each in group.jobs))
+    return ZoneChange(place.name, before.end, first, last, before.wall_end > after.wall_start, jobs)
+
+
+def _effects(job: Job, at: datetime) -> list[tuple[str, str]]:
+    """Return what a change of the clock does to the job, each with its rule."""
+    found = clock_changes(bound(job.schedule, job.id, None), at - _TICK, at)
+    return list(dict.fromkeys((change.what, change.rule) for change in found))

@@ -1,0 +1,135 @@
+"""The planned starts of all jobs together, and a proposal that spreads them: what pages show of both."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from everytick.domain.job import Job
+from everytick.domain.questions import JobLengths
+from everytick.domain.snapshots import PausedSpan
+from everytick.domain.values import value
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+QUARTER = timedelta(minutes=15)
+"""Time zones differ by quarters of an hour: from quarters, the hours of any zone can be summed."""
+
+
+@value(frozen=True)
+class AgendaJob:
+    """A job as the agenda sees it: how long it usually takes, and the pause that holds for it."""
+
+    job: Job
+    last_end: datetime | None = None
+    lengths: JobLengths | None = None
+    pause: PausedSpan | None = None
+
+    def pauses(self, instant: datetime) -> bool:
+        """Whether the pause covers an instant."""
+        pause = self.pause
+        return pause is not None and pause.since < instant and (pause.until is None or instant <= pause.until)
+
+
+@value(frozen=True)
+class AgendaGroup:
+    """Jobs with the same instants. `is_cut`: they have more after the last one that is listed."""
+
+    jobs: tuple[AgendaJob, ...]
+    instants: Sequence[datetime]
+    is_cut: bool = False
+
+    def between(self, after: datetime, through: datetime) -> Sequence[datetime]:
+        """Return the instants in `(after, through]`."""
+        return self.instants[bisect_right(self.instants, after) : bisect_right(self.instants, through)]
+
+    def count(self, after: datetime, through: datetime) -> int:
+        """Return how many instants are in `(after, through]`. Behind the last listed one they are estimated."""
+        known = len(self.between(after, through))
+        beyond = through - max(after, self.instants[-1])
+        return known + round(beyond / self.apart) if self.is_cut and beyond > timedelta(0) else known
+
+    @property
+    def apart(self) -> timedelta:
+        """The mean time between two listed instants."""
+        return (self.instants[-1] - self.instants[0]) / max(len(self.instants) - 1, 1)
+
+
+@value(frozen=True)
+class Crowd:
+    """An instant that several jobs share: how many start, how many of them wait for a slot, and how long the last."""
+
+    at: datetime
+    starts: int
+    jobs: tuple[str, ...]
+    waiting: int
+    longest: timedelta
+
+
+@value(frozen=True)
+class ZoneChange:
+    """A change of the clock of one zone, and the jobs that it concerns: by what becomes of them, and by which rule."""
+
+    zone: str
+    at: datetime
+    first: datetime
+    last: datetime
+    is_fold: bool
+    jobs: Mapping[tuple[str, str], tuple[str, ...]]
+
+    @property
+    def job_count(self) -> int:
+        """How many jobs have an instant in the hours concerned."""
+        return len({name for names in self.jobs.values() for name in names})
+
+
+@value(frozen=True)
+class FleetAgenda:
+    """The planned starts of the coming days. `uncounted` is how many jobs were left out since time was up.
+
+    `quarters` has the number of starts by quarters of an hour since 1970; `slots` is what the living nodes have.
+    """
+
+    now: datetime
+    through: datetime
+    slots: int
+    groups: tuple[AgendaGroup, ...]
+    quarters: Mapping[int, int]
+    crowds: tuple[Crowd, ...]
+    changes: tuple[ZoneChange, ...]
+    uncounted: int = 0
+
+    def starts(self, after: datetime, through: datetime) -> int:
+        """Return how many starts are planned in `(after, through]`."""
+        return sum(group.count(after, through) * len(group.jobs) for group in self.groups)
+
+
+@value(frozen=True)
+class ProposedOffset:
+    """A job and by how much its instants are moved: before, and as proposed."""
+
+    name: str
+    before: timedelta
+    after: timedelta
+
+
+@value(frozen=True)
+class Spreading:
+    """The proposed offsets of the jobs that move, and the load of each minute from `start` on, before and after.
+
+    `untried` is how many jobs have a window and were not looked at, since there was too much to try.
+    """
+
+    start: datetime
+    moves: tuple[ProposedOffset, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    untried: int = 0
+
+    @property
+    def peak_before(self) -> int:
+        """The most runs at once as it is."""
+        return max(self.before, default=0)
+
+    @property
+    def peak_after(self) -> int:
+        """The most runs at once as proposed."""
+        return max(self.after, default=0)

@@ -1,0 +1,1 @@
+"""Metrics in Prometheus' text format: what a node has counted, and what its store holds now."""

@@ -1,0 +1,65 @@
+"""Rollouts: stores what plans have decided about versions on trial, and tells of it. It decides nothing."""
+
+import logging
+from datetime import datetime
+
+from everytick.domain.changes import Put
+from everytick.domain.job import Job
+from everytick.domain.rollouts import RolloutVerdict, Way
+from everytick.domain.snapshots import Edition, JobSnapshot
+from everytick.domain.upcoming import in_force, trial_of
+from everytick.errors import Conflict, NotFound
+from everytick.node.events import Event, Happening, Listeners
+from everytick.node.inbox import Planned
+from everytick.node.notifier import Notifier
+from everytick.stores.base import Commit
+from everytick.stores.protocols import JobStore
+
+_log = logging.getLogger("everytick.rollouts")
+
+BY = "rollout"
+"""Who wrote the versions that come of outcomes."""
+
+
+class Rollouts:
+    """Asks the store for the edit that a committed plan has decided.
+
+    The edit names the version on trial. So of many nodes that ask one stores it, and none does after a person's edit.
+    """
+
+    def __init__(self, jobs: JobStore, notifier: Notifier, listeners: Listeners) -> None:
+        self._jobs, self._notifier, self._listeners = jobs, notifier, listeners
+
+    async def settle(self, planned: Planned) -> None:
+        """Store the verdicts of the plans that were committed. One that is not stored is decided again soon."""
+        for snapshot, plan, answer in zip(planned.snapshots, planned.plans, planned.done.answers, strict=True):
+            if plan.verdict is not None and answer is Commit.COMMITTED:
+                await self._store(snapshot, plan.verdict, planned.batch.now)
+
+    async def _store(self, snapshot: JobSnapshot, verdict: RolloutVerdict, now: datetime) -> None:
+        trial = trial_of(snapshot.editions)
+        assert trial is not None, f"version {verdict.version} is on trial"
+        job = trial.job if verdict.way is Way.ON else in_force(snapshot.editions, now)
+        try:
+            [stored] = await self._jobs.apply([Put(job, verdict.version, verdict=verdict)], BY)
+        except (Conflict, NotFound) as error:
+            # Another node was first, or a person has edited the job.
+            _log.info("the rollout of version %d of job '%s' is left alone: %s", verdict.version, job.name, error)
+            return
+        if stored.changed:
+            await self._tell(job, trial, verdict, stored.version, now)
+
+    async def _tell(self, job: Job, trial: Edition, verdict: RolloutVerdict, version: int, now: datetime) -> None:
+        kind = Happening.ROLLED_BACK if verdict.way is Way.BACK else Happening.ROLLOUT_WENT_ON
+        text = f"version {verdict.version}: {verdict.said}; {_next(trial, verdict, version)}"
+        self._listeners.tell(Event(kind, now, job.name, text=text))
+        is_over = verdict.way is Way.BACK or trial.rollout is None or trial.rollout.rest is None
+        if is_over:
+            await self._notifier.tell_rollout(job, verdict, version, now)
+
+
+def _next(trial: Edition, verdict: RolloutVerdict, version: int) -> str:
+    if verdict.way is Way.BACK:
+        return f"what was in force before it stays, as version {version}"
+    rest = None if trial.rollout is None else trial.rollout.rest
+    return f"version {version} is in force" if rest is None else f"next is {rest.stage}, as version {version}"

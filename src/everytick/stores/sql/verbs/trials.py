@@ -1,0 +1,25 @@
+"""What plans read of a version on trial."""
+
+from collections.abc import Generator, Iterable
+from typing import Any
+
+from everytick.domain.rollouts import TrialCounts
+from everytick.domain.snapshots import Edition
+from everytick.domain.upcoming import trial_of
+from everytick.stores.sql.queries import ColdQueries
+from everytick.stores.sql.statements import Query
+
+
+def trials(
+    q: ColdQueries, jobs: Iterable[tuple[int, tuple[Edition, ...]]]
+) -> Generator[Query, Any, dict[int, TrialCounts]]:
+    """Return what became of the occurrences of each job whose newest version is on trial, by its key."""
+    found = {}
+    for job_key, editions in jobs:
+        trial = trial_of(editions)
+        if trial is not None:
+            since = trial.job.updated_at
+            assert since is not None, "a stored version has its time"
+            [row] = yield q.trial_counts(job_key=job_key, version=trial.job.version, left_after=since)
+            found[job_key] = TrialCounts(row["well"], row["failed"], row["created"])
+    return found

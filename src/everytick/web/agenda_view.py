@@ -1,0 +1,270 @@
+"""What the agenda page says and lists, made of the agenda of all jobs. Nothing here asks a store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+from everytick.domain.agenda import EPOCH, QUARTER
+from everytick.domain.values import value
+from everytick.web import words
+from everytick.web.pictures.agenda_bar import agenda_bar
+from everytick.web.words import WEEKDAYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from markupsafe import Markup
+
+    from everytick.domain.agenda import AgendaJob, Crowd, FleetAgenda, ZoneChange
+    from everytick.domain.upcoming import ComingRun
+    from everytick.web.words import Viewer
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+_MOST_CROWDS = 6
+_ALIKE = 0.2
+"""Two instants are as full as each other if they differ by this share at most."""
+
+
+@value(frozen=True)
+class ListSpan:
+    """What the list shows: so much time, in rows by the hour or by the day, at most so many rows each.
+
+    A job with more starts than `often` in that time is listed once.
+    """
+
+    key: str
+    said: str
+    length: timedelta
+    by: timedelta
+    often: int
+    rows: int
+
+
+SPANS = {
+    "24h": ListSpan("24h", "Next 24 hours", DAY, HOUR, 6, 6),
+    "7d": ListSpan("7d", "Next 7 days", 7 * DAY, DAY, 7, 12),
+}
+
+
+@value(frozen=True)
+class ListedStart:
+    """A row of the list: a start, or the first of many if the job starts often. `starts` are those of its hour."""
+
+    at: datetime
+    job: AgendaJob
+    starts: tuple[datetime, ...]
+    every: timedelta | None = None
+
+
+@value(frozen=True)
+class AgendaPart:
+    """The rows of an hour or a day, and how many more there would be."""
+
+    begins: datetime
+    rows: tuple[ListedStart, ...]
+    more: int
+
+
+def listed(agenda: FleetAgenda, viewer: Viewer, span: ListSpan) -> list[AgendaPart]:
+    """Return the starts to come by hour or day on the viewer's clock; of many, those of the longest jobs."""
+    after, through = viewer.now, min(viewer.now + span.length, agenda.through)
+    found: dict[datetime, list[ListedStart]] = {}
+    counts: dict[datetime, int] = {}
+    for group in agenda.groups:
+        instants = group.between(after, through)
+        is_often = len(instants) > span.often
+        every = (instants[-1] - instants[0]) / (len(instants) - 1) if is_often else None
+        longest = nlargest(span.rows, group.jobs, key=_usual)
+        for begins, starts in _by_part(instants, viewer, span):
+            counts[begins] = counts.get(begins, 0) + len(group.jobs) * (1 if is_often else len(starts))
+            found.setdefault(begins, []).extend(_rows(starts, longest, every))
+            if is_often:
+                break
+    return [_part(begins, found[begins], counts[begins], span) for begins in sorted(found)]
+
+
+def _by_part(
+    instants: Sequence[datetime], viewer: Viewer, span: ListSpan
+) -> Iterator[tuple[datetime, tuple[datetime, ...]]]:
+    parts: dict[datetime, list[datetime]] = {}
+    for instant in instants:
+        parts.setdefault(begins_at(viewer, instant, span.by), []).append(instant)
+    for begins, some in parts.items():
+        yield begins, tuple(some)
+
+
+def begins_at(viewer: Viewer, instant: datetime, by: timedelta) -> datetime:
+    """Return when the hour or the day of an instant begins on the viewer's clock."""
+    local = viewer.local(instant)
+    whole = local.replace(minute=0, second=0, microsecond=0)
+    return (whole if by == HOUR else whole.replace(hour=0, fold=0)).astimezone(instant.tzinfo)
+
+
+def _rows(starts: tuple[datetime, ...], jobs: Sequence[AgendaJob], every: timedelta | None) -> Iterator[ListedStart]:
+    for job in jobs:
+        if every is not None:
+            yield ListedStart(starts[0], job, starts, every)
+        else:
+            yield from (ListedStart(at, job, (at,)) for at in starts)
+
+
+def _part(begins: datetime, rows: list[ListedStart], count: int, span: ListSpan) -> AgendaPart:
+    kept = nlargest(span.rows, rows, key=lambda row: (_usual(row.job), -row.at.timestamp()))
+    kept.sort(key=lambda row: (row.at, row.job.job.name))
+    return AgendaPart(begins, tuple(kept), count - len(kept))
+
+
+def _usual(planned: AgendaJob) -> timedelta:
+    return timedelta(0) if planned.lengths is None else planned.lengths.p50
+
+
+# ----------------------------------------------------------------------------------------------------------- a row
+
+
+@value(frozen=True)
+class ShownStart:
+    """A row as the page shows it: the bar, what is said of it, and whether that needs a look."""
+
+    at: datetime
+    job: str
+    bar: Markup
+    said: str
+    is_look: bool = False
+
+
+def shown(
+    row: ListedStart, viewer: Viewer, by_hand: Mapping[str, Sequence[ComingRun]], changes: Sequence[ZoneChange]
+) -> ShownStart:
+    """Return a row of the list with its bar."""
+    hour = begins_at(viewer, row.at, HOUR)
+    marks = {run.instant: run for run in by_hand.get(row.job.job.id, ())}
+    mark, is_paused = marks.get(row.at), row.job.pauses(row.at)
+    is_off = is_paused or (mark is not None and mark.mark in ("skipped", "moved"))
+    within = [start - hour for start in row.starts if start - hour < HOUR]
+    now = viewer.now - hour if hour <= viewer.now < hour + HOUR else None
+    bar = agenda_bar(within, row.job.lengths, now=now, is_paused=is_off)
+    clock = "" if is_off else clock_said(row.at, row.job.job.name, changes)
+    said = clock or _said(row, viewer, mark, is_paused)
+    return ShownStart(row.at, row.job.job.name, bar, said, bool(clock))
+
+
+def _said(row: ListedStart, viewer: Viewer, mark: ComingRun | None, is_paused: bool) -> str:
+    if is_paused:
+        return "paused: will be skipped"
+    if mark is not None:
+        to = f" to {viewer.when(mark.at)}" if mark.at != mark.instant else ""
+        return " ".join(filter(None, (f"{mark.mark}{to}", mark.detail)))
+    if row.every is not None:
+        return f"every {words.length(row.every)}"
+    lengths = row.job.lengths
+    if lengths is None:
+        return ""
+    if row.at + lengths.p95 >= begins_at(viewer, row.at, HOUR) + HOUR:
+        end = row.at + lengths.p95
+        is_same_day = viewer.local(end).date() == viewer.local(row.at).date()
+        return f"may take until {viewer.clock(end) if is_same_day else viewer.when(end)}"
+    return f"usually {words.length(lengths.p50)}"
+
+
+_CLOCK_WORDS = {
+    "doubled": "both passes run",
+    "silenced": "comes twice, runs once",
+    "moved": "moved by the clock",
+    "skipped": "left out by the clock",
+}
+
+
+def clock_said(at: datetime, job: str, changes: Sequence[ZoneChange]) -> str:
+    """Say what a change of the clock does to this start; nothing if it is far from one."""
+    from everytick.schedules.timezones import zone
+
+    for change in changes:
+        near = change.last - change.first
+        if not change.at - near <= at <= change.at + near:
+            continue
+        wall = zone(change.zone).wall(at)
+        if not change.first <= wall <= change.last:
+            continue
+        for (what, _), names in change.jobs.items():
+            if job in names:
+                return _CLOCK_WORDS.get(what, what)
+    return ""
+
+
+# ------------------------------------------------------------------------------------------------------------ load
+
+
+def by_hour(quarters: Mapping[int, int], viewer: Viewer) -> tuple[tuple[int, ...], ...]:
+    """Return the starts of each hour of the week on the viewer's clock, Monday first."""
+    counts = [[0] * 24 for _ in WEEKDAYS]
+    for quarter, number in quarters.items():
+        local = viewer.local(EPOCH + quarter * QUARTER)
+        counts[local.weekday()][local.hour] += number
+    return tuple(map(tuple, counts))
+
+
+def fullest(counts: Sequence[Sequence[int]]) -> tuple[int, int, int] | None:
+    """Return the fullest hour of the week: weekday, hour, starts. None if nothing is planned."""
+    number, day, hour = max((count, -day, -hour) for day, some in enumerate(counts) for hour, count in enumerate(some))
+    return (-day, -hour, number) if number else None
+
+
+def emptiest(counts: Sequence[Sequence[int]]) -> tuple[int, int, int] | None:
+    """Return the longest stretch of hours in which least starts from Monday to Friday: begin, end, starts in them.
+
+    None if every hour is as full as the others.
+    """
+    sums = [sum(counts[day][hour] for day in range(5)) for hour in range(24)]
+    least = min(sums)
+    is_empty = [count <= least * 1.1 for count in sums]
+    best = max(range(24), key=lambda hour: (_run(is_empty, hour), -hour))
+    length = _run(is_empty, best)
+    if length == 24:
+        return None
+    return best, (best + length) % 24, sum(sums[(best + each) % 24] for each in range(length))
+
+
+def _run(is_empty: Sequence[bool], first: int) -> int:
+    """Return how many empty hours follow each other from this one on, around midnight too."""
+    return next((length for length in range(24) if not is_empty[(first + length) % 24]), 24)
+
+
+# ------------------------------------------------------------------------------------------------------ collisions
+
+
+@value(frozen=True)
+class CrowdRow:
+    """A line of the collisions: when, and the fullest instant that it stands for."""
+
+    when: str
+    crowd: Crowd
+
+
+def crowd_rows(crowds: Sequence[Crowd], viewer: Viewer, most: int = _MOST_CROWDS) -> list[CrowdRow]:
+    """Return the fullest instants, one line for those that come at the same time of every day or weekday."""
+    at_time: dict[str, list[Crowd]] = {}
+    for crowd in crowds:
+        if crowd.at > viewer.now:
+            at_time.setdefault(f"{viewer.local(crowd.at):%H:%M:%S}", []).append(crowd)
+    rows = [row for same in at_time.values() for row in _repeated(sorted(same, key=lambda each: each.at), viewer)]
+    rows.sort(key=lambda row: (-row.crowd.waiting, -row.crowd.starts, row.crowd.at))
+    return rows[:most]
+
+
+def _repeated(same: Sequence[Crowd], viewer: Viewer) -> Iterator[CrowdRow]:
+    days = {viewer.local(each.at).weekday() for each in same}
+    most = max(same, key=lambda each: each.starts)
+    usual = [each for each in same if each.starts >= most.starts * (1 - _ALIKE)]
+    clock = viewer.clock(most.at)
+    if len(usual) == len(same) and len(days) == 7:
+        yield CrowdRow(f"every day {clock}", most)
+    elif len(usual) == len(same) and days == {0, 1, 2, 3, 4}:
+        yield CrowdRow(f"Mon to Fri {clock}", most)
+    else:
+        rest = [each for each in same if each not in usual]
+        yield from (CrowdRow(f"{viewer.day(each.at)} {viewer.clock(each.at)}", each) for each in usual)
+        if rest:
+            yield from _repeated(rest, viewer)

@@ -1,0 +1,69 @@
+"""`/api/events`: what happens, as Server-Sent Events, from now on or from the last event that the reader saw."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from everytick.access.people import Person
+from everytick.answers.wire import data_of
+from everytick.node.events import Event
+from everytick.web.api.shapes import Docs, Routes
+from everytick.web.asking import Who
+from everytick.web.streams import HEARTBEAT, STREAM_HEADERS, EventStream, Hub, Message, MessageKind, encoded
+
+routes = Routes("events")
+router = routes.router
+
+_EXAMPLE = 'id: 5f0f9a3f-7\nevent: event\ndata: {"kind":"ended","job":"nightly-backup","status":"completed"}\n\n'
+_STREAM: Docs = {
+    200: {
+        "description": "Events of the kinds event, changed, gap and end, until the reader leaves or the service stops.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}},
+    }
+}
+
+
+@routes.question("/api/events", None, more=_STREAM)
+async def stream_events(
+    request: Request,
+    who: Who,
+    job: Annotated[str | None, Query(max_length=200, examples=["nightly-backup"])] = None,
+    last_event_id: Annotated[
+        str | None,
+        Header(max_length=100, description="The id of the last event that was seen.", examples=["5f0f9a3f-7"]),
+    ] = None,
+) -> Response:
+    """Stream what happens: of one job or of all.
+
+    A `gap` says that events are missing: read the state anew. Texts of errors are hidden from viewers.
+    """
+    hub: Hub = request.app.state.hub
+    stream = hub.open(job=job, last_id=last_event_id)
+    return StreamingResponse(_written(stream, who), headers=STREAM_HEADERS)
+
+
+async def _written(stream: EventStream, who: Person) -> AsyncIterator[bytes]:
+    try:
+        yield b"retry: 3000\n\n"
+        async for message in stream:
+            yield _line(message, who)
+    finally:
+        await stream.aclose()
+
+
+def _line(message: Message, who: Person) -> bytes:
+    match message.kind:
+        case MessageKind.HEARTBEAT:
+            return HEARTBEAT
+        case MessageKind.EVENT if message.event is not None:
+            return encoded("event", _event(message.event, who), message.id)
+        case MessageKind.GAP | MessageKind.END:
+            return encoded(str(message.kind), {"why": message.text})
+    return encoded("changed", {"job": message.job}, message.id)
+
+
+def _event(event: Event, who: Person) -> Any:
+    data = data_of(event)
+    return data if who.sees_payloads() else {**data, "text": "", "traceback": ""}

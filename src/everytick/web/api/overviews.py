@@ -1,0 +1,127 @@
+"""Overviews: what pictures show of many occurrences at once. Each is bounded."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+
+from everytick.access.people import Person
+from everytick.answers.wire import data_of
+from everytick.app import Everytick
+from everytick.domain.questions import Glance
+from everytick.web.api import models
+from everytick.web.api.hiding import glance_shown_to, without_payloads
+from everytick.web.api.shapes import GivenMoment, Routes, told
+from everytick.web.asking import Tick, Who
+from everytick.web.problems import Problem
+
+routes = Routes("overviews")
+router = routes.router
+
+After = Annotated[GivenMoment, Query(examples=["2026-11-16T00:00:00Z"])]
+Through = Annotated[GivenMoment, Query(examples=["2026-11-17T00:00:00Z"])]
+Jobs = Annotated[
+    list[str], Query(max_length=200, description="Names or ids of jobs; none means all.", examples=[["nightly-backup"]])
+]
+
+
+@routes.question("/api/overviews/window", models.WindowData)
+async def window(
+    tick: Tick,
+    who: Who,
+    after: After,
+    through: Through,
+    jobs: Jobs = [],  # noqa: B006 - FastAPI copies it
+    limit: Annotated[int, Query(ge=1, le=5_000, examples=[500])] = 5_000,
+) -> Response:
+    """Return the occurrences with their instant in `(after, through]`, newest first, and earlier ones that run now."""
+    found = await tick.window(after, through, limit=limit, jobs=jobs or None)
+    return told({"runs": await _glances(tick, who, found.runs), "is_cut": found.is_cut})
+
+
+async def _glances(tick: Everytick, who: Person, runs: Iterable[Glance]) -> list[dict[str, Any]]:
+    some = list(runs)
+    tags = await tick.job_tags(each.job_id for each in some)
+    return [glance_shown_to(who, data_of(each), tags[each.job_id]) for each in some]
+
+
+@routes.question("/api/overviews/buckets", list[models.BucketData])
+async def buckets(
+    tick: Tick,
+    after: After,
+    through: Through,
+    step: Annotated[str, Query(max_length=50, examples=["5m"])] = "5m",
+    by: Annotated[str, Query(pattern="^(all|band|job)$", examples=["all"])] = "all",
+    jobs: Jobs = [],  # noqa: B006 - FastAPI copies it
+) -> Response:
+    """Return how many occurrences of each status each step of time has."""
+    return told(data_of(await tick.buckets(after, through, step, by=by, jobs=jobs or None)))
+
+
+@routes.question("/api/overviews/lengths", dict[str, models.LengthsData])
+async def lengths(
+    tick: Tick,
+    jobs: Jobs = [],  # noqa: B006 - FastAPI copies it
+) -> Response:
+    """Return how long jobs usually take, by the name or id that was given."""
+    return told(data_of(await tick.lengths(jobs or None)))
+
+
+@routes.question("/api/overviews/last-runs", dict[str, list[models.GlanceData]])
+async def last_runs(
+    tick: Tick,
+    who: Who,
+    jobs: Annotated[list[str], Query(min_length=1, max_length=200, examples=[["nightly-backup"]])],
+    count: Annotated[int, Query(ge=1, le=200, examples=[30])] = 30,
+) -> Response:
+    """Return the last occurrences of each of these jobs, newest first."""
+    found = await tick.last_runs(jobs, count)
+    return told({name: await _glances(tick, who, runs) for name, runs in found.items()})
+
+
+@routes.question("/api/overviews/counts", models.TallyData)
+async def counts(
+    tick: Tick,
+    job: Annotated[str | None, Query(max_length=200, examples=["nightly-backup"])] = None,
+    after: Annotated[GivenMoment | None, Query()] = None,
+    through: Annotated[GivenMoment | None, Query()] = None,
+    cause: Annotated[str | None, Query(max_length=20, examples=["schedule"])] = None,
+) -> Response:
+    """Return how many occurrences stand in each status. More than 10,000 are estimated."""
+    return told(data_of(await tick.counts(job, after=after, through=through, cause=cause)))
+
+
+@routes.question("/api/overviews/failures", list[models.FailureData])
+async def failures(
+    tick: Tick,
+    who: Who,
+    since: Annotated[GivenMoment, Query()],
+    limit: Annotated[int, Query(ge=1, le=200, examples=[50])] = 50,
+) -> Response:
+    """Return the failures after a moment, one entry for each kind of error, most frequent first."""
+    found = [data_of(each) for each in await tick.failures(since, limit)]
+    return told(found if who.sees_payloads() else without_payloads(found))
+
+
+@routes.question("/api/overviews/failures/{fingerprint}", models.FailureData)
+async def alike(fingerprint: str, tick: Tick, who: Who, since: Annotated[GivenMoment, Query()]) -> Response:
+    """Return the failures after a moment that have this fingerprint."""
+    found = await tick.alike(fingerprint, since)
+    if found is None:
+        raise Problem(404, "not_found", "there is no failure of this kind since then")
+    return told(data_of(found) if who.sees_payloads() else without_payloads(data_of(found)))
+
+
+@routes.question("/api/jobs/{job:name}/days", list[models.DayTallyData])
+async def days(job: str, tick: Tick, year: Annotated[int, Query(ge=1970, le=9998, examples=[2026])]) -> Response:
+    """Return how each UTC day of a year ended for a job; days without an end are left out."""
+    return told(data_of(await tick.days(job, year)))
+
+
+@routes.question("/api/jobs/{job:name}/coverage", models.CoverageData)
+async def coverage(job: str, tick: Tick, after: After, through: Through) -> Response:
+    """Return which instants of a job in `(after, through]` are done, missing, under way or done twice.
+
+    A backfill repairs what is missing.
+    """
+    return told(data_of(await tick.coverage(job, after, through)))

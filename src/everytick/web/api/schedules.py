@@ -1,0 +1,60 @@
+"""Schedules: all of them in the shape that other tools know, and any text explained."""
+
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+
+from everytick.answers.schedules import explained
+from everytick.app.lookups import in_zone, schedule_of
+from everytick.domain.notices import OWNER as NOTICES
+from everytick.schedules.cron import Cron
+from everytick.stores.base import JobRecord
+from everytick.web.api import models
+from everytick.web.api.shapes import Routes, told
+from everytick.web.asking import Tick
+from everytick.web.known_jobs import known_jobs
+
+routes = Routes("schedules")
+router = routes.router
+
+
+@routes.question("/api/schedules", list[models.ScheduleData])
+async def list_schedules(request: Request, tick: Tick) -> Response:
+    """List every schedule: name, kind, text, next and last run, and whether it is enabled. (S1-021)
+
+    `cron_spec` is the cron expression, or the text of a schedule of another kind.
+    """
+    records = [each for each in await known_jobs(request).records() if each.job.owner != NOTICES]
+    statuses = await tick.statuses(records)
+    return told(
+        [
+            {
+                "name": record.job.name,
+                "kind": record.job.schedule_type,
+                "cron_spec": _spec(record),
+                "next_run_at": statuses[record.job.id].next_run,
+                "last_run_at": statuses[record.job.id].last_run,
+                "enabled": record.job.enabled,
+            }
+            for record in records
+            if record.job.id in statuses
+        ]
+    )
+
+
+def _spec(record: JobRecord) -> str:
+    schedule: Any = record.job.schedule
+    return schedule.expression if isinstance(schedule, Cron) else str(schedule)
+
+
+@routes.question("/api/schedules/explanation", models.ExplainedScheduleData)
+async def explain_schedule(
+    tick: Tick,
+    text: Annotated[str, Query(min_length=1, max_length=500, examples=["30 2 * * 1-5"])],
+    tz: Annotated[
+        str, Query(max_length=100, description="The zone, if the text names none.", examples=["UTC"])
+    ] = "UTC",
+    n: Annotated[int, Query(ge=1, le=1_000, description="How many instants to come.", examples=[5])] = 5,
+) -> Response:
+    """Say in words what a schedule means, with the instants around now. Nothing is stored."""
+    return told(explained(in_zone(schedule_of(text), tz), await tick.now(), n))

@@ -1,0 +1,104 @@
+"""What a route asks for: the application, the person who asks, and the role that the person needs.
+
+Every route declares a role with `needs`, also pages; `needs(None)` says that anybody may ask.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import Depends, Request
+
+from everytick.access.people import Person, Role, tags_of
+from everytick.app import Everytick
+from everytick.stores.base import JobRecord
+from everytick.web.csrf import check_open_form, check_request
+from everytick.web.flash import read_flashes
+from everytick.web.paths import path_of
+from everytick.web.problems import Problem
+from everytick.web.rates import check_person
+
+Identify: TypeAlias = Callable[[Request], Awaitable[Person]]
+"""Returns the person who asks, or raises `Problem` with 401."""
+
+
+async def _tick(request: Request) -> Everytick:  # not in a thread, as FastAPI runs a plain function
+    tick = request.app.state.tick
+    assert isinstance(tick, Everytick), "asgi() sets it"
+    return tick
+
+
+async def _who(request: Request) -> Person:
+    identify: Identify = request.app.state.identify
+    request.state.who = who = await identify(request)
+    # Before the route, which may make its frame and its ETag by itself.
+    read_flashes(request)
+    return who
+
+
+Tick = Annotated[Everytick, Depends(_tick)]
+"""The application that this service serves."""
+
+Who = Annotated[Person, Depends(_who)]
+"""The person who asks."""
+
+
+class NeedsRole:
+    """Lets a person with a role through: on the job that the path names, or on all."""
+
+    def __init__(self, role: Role) -> None:
+        self.role = role
+
+    async def __call__(self, request: Request, tick: Tick, who: Who) -> AsyncIterator[Person]:
+        """Give the person, who acts until the request is answered. Raise 403 if the person may not."""
+        check_person(request, who)
+        await check_request(request, who)
+        if not (who.may(self.role) or (who.grants and await self._may_on_job(request, tick, who))):
+            raise Problem(403, "not_allowed", f"{who.name} is {who.role}, and this needs {self.role}")
+        # Here, so that no route can forget to sign what it changes.
+        with tick.acting_as(who.doer):
+            yield who
+
+    async def _may_on_job(self, request: Request, tick: Everytick, who: Person) -> bool:
+        record = await _job_meant(request, tick)
+        return record is not None and who.may(self.role, tags_of(record.job.name, record.job.settings.tags))
+
+
+async def _job_meant(request: Request, tick: Everytick) -> JobRecord | None:
+    """Return the one job that the path is about: by its name, by a backfill, by an occurrence. None if by none."""
+    name = request.path_params.get("job")
+    if isinstance(name, str):
+        return await tick.job(name)
+    if isinstance(backfill := request.path_params.get("backfill"), str):
+        return await tick.job_of((await (await tick.find_backfill(backfill)).progress()).job_id)
+    if "/occurrences/" not in path_of(request.scope):
+        return None
+    ids = [request.path_params[key] for key in _OF_OCCURRENCES if key in request.path_params]
+    if not ids:
+        return None
+    return await tick.job_of((await tick.entry(str(ids[0]))).occurrence.job_id)
+
+
+_OF_OCCURRENCES = ("occurrence", "occurrence_id", "id")
+
+
+class Anybody:
+    """Lets everybody through: for health, sign-in and the files of pages."""
+
+    role: Role | None = None
+
+    async def __call__(self, request: Request) -> None:
+        """Return, unless the request would change something and comes from no form of ours."""
+        await check_open_form(request)
+
+
+def needs(role: Role | None) -> Any:
+    """Return the dependency that guards a route: `dependencies=[needs(Role.OPERATOR)]`."""
+    return Depends(Anybody() if role is None else NeedsRole(role))
+
+
+def role_needed(route: Any) -> Role | None:
+    """Return the role that a route needs, None if anybody may ask. Raise LookupError if the route declares nothing."""
+    for dependency in route.dependant.dependencies:
+        if isinstance(dependency.call, (NeedsRole, Anybody)):
+            return dependency.call.role
+    raise LookupError(f"{route.path} declares no role: add dependencies=[needs(...)]")

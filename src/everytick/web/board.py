@@ -1,0 +1,300 @@
+"""What the page Now knows of the fleet: a handful of bounded questions, each asked again only as often as it is cheap.
+
+An answer is kept for so many times as long as it took to get. So a page of ten jobs is always fresh, and twenty open
+pages of ten thousand jobs ask the store a few times a second.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from everytick.app import Everytick
+from everytick.domain.decisions import Span
+from everytick.domain.limits import Limits
+from everytick.domain.promises import BreachFilter, BreachRecord
+from everytick.domain.questions import Bucket, FailureKind, Glance, Glances, JobLengths
+from everytick.domain.snapshots import JobSnapshot
+from everytick.domain.statuses import ACTIVE
+from everytick.domain.values import value
+from everytick.stores.base import JobRecord, NodeRecord
+from everytick.web.known_jobs import KnownJobs
+from everytick.web.pictures.axis import Axis
+from everytick.web.pictures.bands import band_step
+from everytick.web.pictures.timeline import MANY_JOBS
+
+T = TypeVar("T")
+
+PATIENCE = 20.0
+"""An answer is kept for so many times as long as it took: asking takes at most a twentieth of the time."""
+
+_CHEAP_SECONDS = 0.005
+"""An answer that takes no longer is not kept."""
+
+DAY = timedelta(days=1)
+RECENT = timedelta(hours=12)
+RECENT_OF_MANY = timedelta(minutes=10)
+"""How far back all occurrences are looked at. Of many jobs only the last minutes are: bands show the rest."""
+
+_EXACT_LENGTHS = 100
+_MOST_BREACHES = 200
+_SIGHTS_KEPT = 8
+_VIEWS_KEPT = 12
+
+
+_KINDS = {"memory": "memory", "sqlite": "SQLite", "postgres": "PostgreSQL"}
+
+
+class Kept(Generic[T]):
+    """Answers to one question, kept by what was asked. Questions at the same time are asked once.
+
+    When the time of an answer is over, it is given once more while the next is asked for in the background: no reader
+    waits for ten thousand definitions. After as long again it counts no more.
+    """
+
+    def __init__(self, patience: float, most: int = 1) -> None:
+        self._patience, self._most, self._cheap = patience, most, _CHEAP_SECONDS
+        self._answers: dict[object, tuple[float, float, T]] = {}
+        self._lock, self._changes = asyncio.Lock(), 0
+        self._asking: set[asyncio.Task[T]] = set()
+
+    async def get(self, key: object, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return the answer that is kept, else ask."""
+        until, over, answer = self._answers.get(key, (0.0, 0.0, None))
+        now = time.monotonic()
+        if answer is None or now >= over:
+            return await self._ask(key, ask)
+        if now >= until and not self._asking:
+            task = asyncio.create_task(self._ask(key, ask))
+            self._asking.add(task)
+            task.add_done_callback(self._asked)
+        return answer
+
+    def _asked(self, task: asyncio.Task[T]) -> None:
+        """Forget the task. If it failed, the reader who asks when the old answer is over is told why."""
+        self._asking.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    async def _ask(self, key: object, ask: Callable[[], Awaitable[T]]) -> T:
+        async with self._lock:
+            begin = time.monotonic()
+            until, _, answer = self._answers.get(key, (0.0, 0.0, None))
+            if answer is not None and begin < until:
+                return answer  # another reader has asked meanwhile
+            changes = self._changes
+            answer = await ask()
+            took = time.monotonic() - begin
+            self._answers.pop(key, None)
+            if took > self._cheap and changes == self._changes:
+                keep = took * self._patience
+                self._answers[key] = begin + keep, begin + 2 * keep, answer
+                while len(self._answers) > self._most:
+                    self._answers.pop(next(iter(self._answers)))
+            return answer
+
+    def forget(self) -> None:
+        """Ask anew the next time; what is being asked for now is not kept."""
+        self._answers.clear()
+        self._changes += 1
+
+
+@value(frozen=True)
+class FleetState:
+    """All jobs and nodes, what runs, and what went wrong, whatever part of it a reader looks at.
+
+    `recent` has what runs now and what was due since `recent_after`. `day` counts the last 24 hours by band, in steps
+    of five minutes. What is found out of all jobs together is that of `Listed`. `took` is how long the store needed to
+    answer, in seconds.
+    """
+
+    now: datetime
+    records: Mapping[str, JobRecord]
+    proposals: Sequence[JobRecord]
+    nodes: Sequence[NodeRecord]
+    failures: Sequence[FailureKind]
+    limits: Limits
+    breaches: Sequence[BreachRecord]
+    recent: Glances
+    recent_after: datetime
+    day: Sequence[Bucket]
+    lengths: Mapping[str, JobLengths]
+    silence: timedelta
+    bands: Mapping[str, str]
+    groups: Mapping[str, Sequence[JobRecord]]
+    coming: Sequence[tuple[datetime, str]]
+    bad: frozenset[str]
+    needs: frozenset[str]
+    revisions: int
+    born: datetime | None
+    ids: Mapping[str, str]
+    took: float = 0.0
+    store: str = ""
+
+    @property
+    def living(self) -> list[NodeRecord]:
+        """The nodes that beat."""
+        return [node for node in self.nodes if node.is_alive(self.now, self.silence)]
+
+    @property
+    def active(self) -> list[Glance]:
+        """What runs or waits now, as far as it was seen, the oldest first."""
+        return [each for each in reversed(self.recent.runs) if each.status in ACTIVE]
+
+    def name_of(self, job_id: str) -> str:
+        """Return the name of a job; its id if it was removed meanwhile."""
+        record = self.records.get(job_id)
+        return job_id if record is None else record.job.name
+
+
+@value(frozen=True)
+class Sight:
+    """What the lanes of one reader show: runs, snapshots and instants that did not run, by job, and bands."""
+
+    runs: Mapping[str, Sequence[Glance]]
+    snapshots: Mapping[str, JobSnapshot]
+    spans: Mapping[str, Sequence[Span]]
+    buckets: Sequence[Bucket]
+    step: timedelta
+    is_cut: bool = False
+
+
+class Board:
+    """Asks the store for what the page shows, and remembers the last answers for the time when it is away."""
+
+    def __init__(self, tick: Everytick, known: KnownJobs, patience: float = PATIENCE) -> None:
+        self._tick, self._known = tick, known
+        self._recent: Kept[tuple[datetime, Glances]] = Kept(patience)
+        self._slow: dict[str, Kept[Any]] = {
+            name: Kept(patience) for name in ("nodes", "failures", "limits", "breaches", "day", "lengths")
+        }
+        self._sights: Kept[Sight] = Kept(patience, _SIGHTS_KEPT)
+        self.planned: Kept[dict[str, dict[datetime, int]]] = Kept(float("inf"), _SIGHTS_KEPT)
+        """What the bands plan, by what was asked for and the step in which it was counted."""
+        self._shown: dict[object, Any] = {}
+
+    def remember(self, view: Any, *asked: object) -> None:
+        """Keep a `View` under what was asked for, so that it can be shown while the store is away."""
+        for each in asked:
+            self._shown.pop(each, None)
+            self._shown[each] = view
+        while len(self._shown) > _VIEWS_KEPT:
+            self._shown.pop(next(iter(self._shown)))
+
+    def last_shown(self, asked: object) -> Any:
+        """Return the `View` that was last shown for this, else the last one of all, None if there was none."""
+        last = self._shown[next(reversed(self._shown))] if self._shown else None
+        return self._shown.get(asked, last)
+
+    def forget(self) -> None:
+        """Ask everything anew: something was changed through this service."""
+        kept: list[Kept[Any]] = [self._recent, self._sights, self.planned, *self._slow.values()]
+        for each in kept:
+            each.forget()
+
+    async def fleet(self) -> FleetState:
+        """Return what is known of all jobs and nodes."""
+        begin = time.monotonic()
+        tick = self._tick
+        store = await tick._opened()
+        now = await store.now()
+        took = time.monotonic() - begin
+        listed = await self._known.listed()
+        records = listed.records
+        back = RECENT if len(records) <= MANY_JOBS else RECENT_OF_MANY
+        after, recent = await self._recent.get("", lambda: _recent(tick, now - back, now))
+        day = _step_before(now - DAY)
+        return FleetState(
+            now,
+            records,
+            listed.proposed,
+            await self._slow["nodes"].get("", store.nodes),
+            await self._slow["failures"].get("", lambda: tick.failures(now - DAY)),
+            await self._slow["limits"].get("", store.limits),
+            await self._breaches() if listed.has_promises else (),
+            recent,
+            after,
+            await self._slow["day"].get("", lambda: tick.buckets(day, now, by="band")),
+            await self._lengths(records),
+            tick.settings.node_timeout,
+            listed.bands,
+            listed.groups,
+            listed.coming,
+            listed.bad,
+            listed.needs,
+            listed.revisions,
+            listed.born,
+            listed.ids,
+            took,
+            _KINDS[store.address.kind],
+        )
+
+    async def _breaches(self) -> Sequence[BreachRecord]:
+        """Return the promises that are broken now."""
+        store = await self._tick._opened()
+        wanted = BreachFilter(is_open=True, limit=_MOST_BREACHES)
+        found: Sequence[BreachRecord] = await self._slow["breaches"].get("", lambda: store.breaches(wanted))
+        return found
+
+    async def _lengths(self, records: Mapping[str, JobRecord]) -> Mapping[str, JobLengths]:
+        wanted = list(records) if len(records) <= _EXACT_LENGTHS else None
+        found: Mapping[str, JobLengths] = await self._slow["lengths"].get("", lambda: self._tick.lengths(wanted))
+        return found
+
+    async def sight(self, fleet: FleetState, axis: Axis, job_ids: Sequence[str], *, with_bands: bool = True) -> Sight:
+        """Return what the lanes of these jobs show, and the bands of the axis."""
+        key = (tuple(job_ids), axis.length, None if axis.shows_now else axis.through, with_bands)
+        return await self._sights.get(key, lambda: self._ask_sight(fleet, axis, job_ids, with_bands=with_bands))
+
+    async def _ask_sight(self, fleet: FleetState, axis: Axis, job_ids: Sequence[str], *, with_bands: bool) -> Sight:
+        store = await self._tick._opened()
+        runs, is_cut = await self._runs(fleet, axis, job_ids)
+        snapshots = await store.look(job_ids) if job_ids else {}
+        since, through = min(axis.after, fleet.now - RECENT), min(axis.through, fleet.now)
+        gaps = [each for each in job_ids if each in snapshots and has_gap(snapshots[each], runs.get(each, ()), since)]
+        # One question each, and only for jobs of which some instant did not run.
+        spans = await asyncio.gather(*(store.spans(each, since, fleet.now) for each in gaps))
+        step = band_step(axis)
+        buckets: Sequence[Bucket] = ()
+        if with_bands and axis.after < fleet.now:
+            is_day = step == timedelta(minutes=5) and axis.after >= fleet.now - DAY
+            buckets = fleet.day if is_day else await self._tick.buckets(axis.after, through, step, by="band")
+        return Sight(runs, snapshots, dict(zip(gaps, spans, strict=True)), buckets, step, is_cut)
+
+    async def _runs(
+        self, fleet: FleetState, axis: Axis, job_ids: Sequence[str]
+    ) -> tuple[dict[str, list[Glance]], bool]:
+        """Return the runs of these jobs in the picture; they are asked for if the recent ones do not reach back."""
+        found = fleet.recent
+        since = min(axis.after, fleet.now - RECENT)
+        if job_ids and (since < fleet.recent_after or found.is_cut):
+            found = await self._tick.window(since, max(axis.through, fleet.now), jobs=job_ids)
+        runs: dict[str, list[Glance]] = {each: [] for each in job_ids}
+        for run in reversed(found.runs):
+            if run.job_id in runs:
+                runs[run.job_id].append(run)
+        return runs, found.is_cut
+
+
+async def _recent(tick: Everytick, after: datetime, now: datetime) -> tuple[datetime, Glances]:
+    return after, await tick.window(after, now)
+
+
+def _step_before(moment: datetime) -> datetime:
+    from everytick.domain.questions import CELL, step_of
+
+    return step_of(moment, CELL)
+
+
+def has_gap(snapshot: JobSnapshot, runs: Sequence[Glance], since: datetime) -> bool:
+    """Whether an instant has been decided and did not become an occurrence: then a span says why."""
+    if snapshot.pauses:
+        return True
+    seen, through = {run.scheduled_for for run in runs}, snapshot.watermark
+    job = snapshot.editions[-1].job
+    begin = max(since, job.created_at or since)
+    if through <= begin:
+        return False
+    instants = job.bound(None).instants(begin, through, len(seen) + 1)
+    return any(instant not in seen for instant in instants)

@@ -1,0 +1,279 @@
+"""Deeds on many at once: pause and resume jobs, replay and cancel occurrences.
+
+The page shows how many, the first ten, and carries the names in its form: what was shown is what is done. The page
+behind it is the filter that shows the result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from everytick.access.people import Role
+from everytick.domain.statuses import ACTIVE, ENDED
+from everytick.errors import EverytickError
+from everytick.web.deeds.deed import (
+    AskedField,
+    Crumb,
+    DeedAnswers,
+    Doing,
+    Done,
+    PageDeed,
+    Prospect,
+    choice_field,
+    moment_field,
+    reason_field,
+)
+from everytick.web.deeds.of_jobs import MISSED
+from everytick.web.history_list import HistoryWanted, matching
+from everytick.web.job_list import JobFilter, job_list
+from everytick.web.pictures.trail import TrailStep
+from everytick.web.words import count, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from everytick.domain.occurrence import Occurrence
+    from everytick.stores.base import JobRecord
+
+MOST = 1_000
+"""Most that one deed is about. What is more is done in several."""
+
+_SHOWN = 10
+_COUNTED = 100
+"""Of so many jobs the runs are counted that a resume catches up: each is a question to the store."""
+
+
+def _lines(text: str) -> list[str]:
+    """Return the names of a field that carries many."""
+    return list(dict.fromkeys(line for line in text.split("\n") if line))
+
+
+async def _each(names: Sequence[str], act: Callable[[str], Awaitable[object]]) -> tuple[int, str]:
+    """Do it to each, and return how many it was done to and why it was not done to the first of the others."""
+    done, refusal = 0, ""
+    for name in names:
+        try:
+            done += bool(await act(name))
+        except EverytickError as error:
+            refusal = refusal or f"{name}: {error}"
+    return done, refusal
+
+
+def _told(done: int, asked: int, noun: str, did: str, refusal: str) -> tuple[str, str]:
+    """Return what was done as a sentence, and the tone of its banner."""
+    if done == asked:
+        return f"{did} {count(done, noun)}.", "done"
+    left = cut(refusal, 200) if refusal else "there was nothing to do for the others"
+    return f"{did} {done:,} of {count(asked, noun)}; {left}", "look"
+
+
+# ---------------------------------------------------------------------------------------------------------------- jobs
+
+
+async def find_jobs(doing: Doing, _: str) -> None:
+    """Look up the jobs that were chosen, else those of the filter."""
+    records = await doing.tick.jobs()
+    chosen = _lines(doing.typed.get("job", ""))
+    if chosen:
+        known = {record.job.name: record for record in records}
+        found = [known[name] for name in chosen if name in known]
+    else:
+        wanted = JobFilter.read(doing.typed)
+        found = [each.record for each in (await job_list(doing.tick, records, wanted, doing.viewer.now)).jobs]
+    doing.found = found
+    doing.crumbs = (Crumb("Jobs", doing.link("/jobs", **JobFilter.read(doing.typed).query)),)
+
+
+def _of_jobs(doing: Doing, meant: Sequence[JobRecord], steps: Sequence[TrailStep], sub: str, none: str) -> Prospect:
+    if not meant:
+        return Prospect(refusal=none)
+    if len(meant) > MOST:
+        return Prospect(refusal=f"{len(meant):,} jobs are more than {MOST:,} at once: filter them, or use a brake.")
+    names = [record.job.name for record in meant]
+    doing.title = count(len(names), "job")
+    return Prospect(steps, sub, items=names[:_SHOWN], total=len(names), hidden={"job": "\n".join(names)})
+
+
+async def _pause_fields(doing: Doing) -> Sequence[AskedField]:
+    return (
+        moment_field(doing, "until", "Until", "left empty: until you resume them"),
+        choice_field("missed", "Instants meanwhile", MISSED, default="skip"),
+        reason_field("shown on the jobs and kept in the audit"),
+    )
+
+
+async def _foresee_pause(doing: Doing, _: Mapping[str, Any]) -> Prospect:
+    meant = [record for record in doing.found if record.pause is None]
+    steps = [TrailStep("paused", f"{count(len(meant), 'schedule')} held from now on", "what runs goes on")]
+    if len(meant) < len(doing.found):
+        left = count(len(doing.found) - len(meant), "job")
+        steps.append(TrailStep("skipped", f"{left} left as they are", "they are paused already"))
+    return _of_jobs(doing, meant, steps, "Triggers still run.", "All of them are paused already.")
+
+
+async def _pause(doing: Doing, said: DeedAnswers) -> Done:
+    missed: Any = said.text("missed") or "skip"
+    names = _lines((said.hidden or {}).get("job", ""))[:MOST]
+
+    async def act(name: str) -> bool:
+        await doing.tick.pause(name, until=said.values.get("until"), missed=missed, reason=said.text("reason"))
+        return True
+
+    done, refusal = await _each(names, act)
+    text, tone = _told(done, len(names), "job", "Paused", refusal)
+    undo = doing.link("/jobs/do/resume", state="paused")
+    return Done(text, to=doing.link("/jobs", state="paused"), undo=undo, tone=tone)
+
+
+async def _resume_fields(_: Doing) -> Sequence[AskedField]:
+    return (choice_field("missed", "Instants that were held", MISSED, "left empty: as each pause says", as_list=True),)
+
+
+async def _foresee_resume(doing: Doing, values: Mapping[str, Any]) -> Prospect:
+    meant = [record for record in doing.found if record.pause is not None]
+    missed: Any = values.get("missed")
+    caught_up = 0
+    for record in meant[:_COUNTED]:
+        caught_up += (await doing.tick.preview_resume(record.job.name, missed=missed)).caught_up
+    of = "by recovery" if len(meant) <= _COUNTED else f"by recovery, of the first {_COUNTED} jobs; more of the others"
+    steps = [
+        TrailStep("planned", f"{count(len(meant), 'schedule')} from now on", "each by its own instants"),
+        TrailStep("late" if caught_up else "skipped", f"{count(caught_up, 'run')} caught up at once", of),
+    ]
+    return _of_jobs(doing, meant, steps, "Their schedules go on from now.", "None of them is paused.")
+
+
+async def _resume(doing: Doing, said: DeedAnswers) -> Done:
+    missed: Any = said.values.get("missed")
+    names = _lines((said.hidden or {}).get("job", ""))[:MOST]
+
+    async def act(name: str) -> bool:
+        return await doing.tick.resume(name, missed=missed, confirmed=said.is_confirmed)
+
+    done, refusal = await _each(names, act)
+    text, tone = _told(done, len(names), "job", "Resumed", refusal)
+    return Done(text, to=doing.link("/jobs"), tone=tone)
+
+
+# --------------------------------------------------------------------------------------------------------- occurrences
+
+
+async def find_occurrences(doing: Doing, _: str) -> None:
+    """Look up the occurrences that were chosen, else those of the filter."""
+    from everytick.errors import NotFound
+
+    wanted = HistoryWanted.read(doing.typed, doing.viewer.now, doing.viewer.info)
+    chosen = _lines(doing.typed.get("id", ""))[: MOST + 1]
+    found: list[Occurrence] = []
+    if chosen:
+        for id_ in chosen:
+            try:
+                found.append((await doing.tick.occurrence(id_)).occurrence)
+            except NotFound:
+                continue
+    else:
+        found = [each async for each in matching(doing.tick, wanted, MOST + 1) if each.created_at is not None]
+    doing.found = found
+    doing.crumbs = (Crumb("History", doing.link("/history", **wanted.query)),)
+
+
+async def _of_occurrences(
+    doing: Doing, meant: Sequence[Occurrence], steps: Sequence[TrailStep], sub: str, none: str
+) -> Prospect:
+    if not meant:
+        return Prospect(refusal=none)
+    if len(meant) > MOST:
+        return Prospect(refusal=f"More than {MOST:,} occurrences are meant: choose a shorter time.")
+    names = {record.job.id: record.job.name for record in await doing.tick.jobs()}
+    shown = [
+        f"{doing.viewer.when(each.scheduled_for)} {names.get(each.job_id, each.job_id)}, {each.status}"
+        for each in meant[:_SHOWN]
+    ]
+    doing.title = count(len(meant), "occurrence")
+    ids = "\n".join(each.id for each in meant)
+    return Prospect(steps, sub, items=shown, total=len(meant), hidden={"id": ids})
+
+
+async def _reason_fields(_: Doing) -> Sequence[AskedField]:
+    return (reason_field("kept with each occurrence and in the audit"),)
+
+
+async def _foresee_replay(doing: Doing, _: Mapping[str, Any]) -> Prospect:
+    meant = [each for each in doing.found if each.status in ENDED]
+    jobs = len({each.job_id for each in meant})
+    steps = [
+        TrailStep(
+            "planned", f"{count(len(meant), 'new occurrence')}", f"of {count(jobs, 'job')}, for the same instants"
+        ),
+        TrailStep("queued", "Each waits in line of its job", "or overlaps where the job does"),
+    ]
+    sub = "The old ones stay as they are."
+    return await _of_occurrences(doing, meant, steps, sub, "None of them has ended: there is nothing to replay.")
+
+
+async def _replay(doing: Doing, said: DeedAnswers) -> Done:
+    ids = _lines((said.hidden or {}).get("id", ""))[:MOST]
+
+    async def act(id_: str) -> bool:
+        await doing.tick.replay(id_, reason=said.text("reason"), key=f"page:{said.key}:{id_}" if said.key else None)
+        return True
+
+    done, refusal = await _each(ids, act)
+    text, tone = _told(done, len(ids), "replay", "Asked for", refusal)
+    return Done(text, to=doing.link("/history", cause="replay"), tone=tone)
+
+
+async def _foresee_cancel(doing: Doing, _: Mapping[str, Any]) -> Prospect:
+    meant = [each for each in doing.found if each.status in ACTIVE]
+    running = sum(each.owner is not None for each in meant)
+    steps = [
+        TrailStep("canceled", f"{count(len(meant) - running, 'occurrence')} never run", "no node has claimed them"),
+        TrailStep("running", f"{count(running, 'occurrence')} asked to stop", "their nodes end them"),
+    ]
+    return await _of_occurrences(doing, meant, steps, "", "All of them have ended: there is nothing to cancel.")
+
+
+async def _cancel(doing: Doing, said: DeedAnswers) -> Done:
+    ids = _lines((said.hidden or {}).get("id", ""))[:MOST]
+
+    async def act(id_: str) -> bool:
+        return await doing.tick.cancel(id_, reason=said.text("reason"))
+
+    done, refusal = await _each(ids, act)
+    text, tone = _told(done, len(ids), "occurrence", "Canceled", refusal)
+    return Done(text, to=doing.link("/history", status="canceled"), tone=tone)
+
+
+_OPERATOR = Role.OPERATOR
+
+JOBS = (
+    PageDeed("pause", "Pause", "Pause {}?", "Pause {}", _OPERATOR, _foresee_pause, _pause, _pause_fields),
+    PageDeed(
+        "resume",
+        "Resume",
+        "Resume {}?",
+        "Resume {}",
+        _OPERATOR,
+        _foresee_resume,
+        _resume,
+        _resume_fields,
+        previews=True,
+    ),
+)
+"""What is done to many jobs."""
+
+OCCURRENCES = (
+    PageDeed("replay", "Replay", "Replay {}?", "Replay {}", _OPERATOR, _foresee_replay, _replay, _reason_fields),
+    PageDeed(
+        "cancel",
+        "Cancel",
+        "Cancel {}?",
+        "Cancel {}",
+        _OPERATOR,
+        _foresee_cancel,
+        _cancel,
+        _reason_fields,
+        is_danger=True,
+    ),
+)
+"""What is done to many occurrences."""

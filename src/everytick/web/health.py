@@ -1,0 +1,77 @@
+"""`/livez`, `/readyz` and `/startupz`: for supervisors. With `?verbose` each check is a line."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse
+
+from everytick.app.readiness import Readiness
+from everytick.web.asking import needs
+
+router = APIRouter()
+
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    503: {"description": "A check failed; with `?verbose` the answer says which.", "content": {"text/plain": {}}},
+}
+
+
+@router.get(
+    "/livez",
+    dependencies=[needs(None)],
+    response_class=PlainTextResponse,
+    responses=_ANSWERS,
+    tags=["health"],
+    summary="Whether this process answers",
+)
+async def livez(request: Request) -> PlainTextResponse:
+    """Say whether the loops of the service and the node turn.
+
+    The state of the store changes nothing: a restart would not mend it.
+    """
+    return await _answer(request, {"loop": _readiness(request).loop})
+
+
+@router.get(
+    "/readyz",
+    dependencies=[needs(None)],
+    response_class=PlainTextResponse,
+    responses=_ANSWERS,
+    tags=["health"],
+    summary="Whether this process can work",
+)
+async def readyz(request: Request) -> PlainTextResponse:
+    """Say whether the store answers, its tables are current, the clocks agree, and the node neither starts nor stops.
+
+    503 while the store answers with errors.
+    """
+    ready = _readiness(request)
+    checks = {"store": ready.store, "tables": ready.tables, "clock": ready.clock}
+    return await _answer(request, {**checks, "started": ready.started, "staying": ready.staying})
+
+
+@router.get(
+    "/startupz",
+    dependencies=[needs(None)],
+    response_class=PlainTextResponse,
+    responses=_ANSWERS,
+    tags=["health"],
+    summary="Whether this process has started",
+)
+async def startupz(request: Request) -> PlainTextResponse:
+    """Say whether the node has started."""
+    return await _answer(request, {"started": _readiness(request).started})
+
+
+def _readiness(request: Request) -> Readiness:
+    ready = request.app.state.readiness
+    assert isinstance(ready, Readiness), "asgi() sets it"
+    return ready
+
+
+async def _answer(request: Request, checks: Mapping[str, Callable[[], Awaitable[str | None]]]) -> PlainTextResponse:
+    found = {name: await check() for name, check in checks.items()}
+    has_failed = any(why is not None for why in found.values())
+    lines = [f"[{'+' if why is None else '-'}] {name}: {why or 'ok'}" for name, why in found.items()]
+    shown = lines if "verbose" in request.query_params else []
+    return PlainTextResponse("\n".join([*shown, "failed" if has_failed else "ok", ""]), 503 if has_failed else 200)

@@ -1,0 +1,184 @@
+"""The list of jobs: the state of each, which of them a filter means, and the order in which they need a look.
+
+It asks the store for the jobs, which are kept for some seconds, and for what is under way, at most 1,000 occurrences.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from everytick.domain.statuses import ACTIVE, OccurrenceStatus
+from everytick.domain.values import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime, timedelta
+
+    from everytick.app import Everytick
+    from everytick.domain.occurrence import Occurrence
+    from everytick.stores.base import JobRecord
+
+_UNDER_WAY = 1_000
+"""Most occurrences under way that are looked at. Those beyond are the oldest in line of jobs with many."""
+
+_LONGEST = 200
+_FAR = float("inf")
+_S = OccurrenceStatus
+
+
+class JobState(StrEnum):
+    """What stands out of a job, most urgent first."""
+
+    FAILED = "failed"
+    LATE = "late"
+    AWAITING_RETRY = "awaiting_retry"
+    PARKED = "parked"
+    RUNNING = "running"
+    PAUSED = "paused"
+    DISABLED = "disabled"
+    NEVER_RAN = "never_ran"
+    FINE = "fine"
+
+
+_NEEDS_LOOK = (JobState.FAILED, JobState.LATE, JobState.AWAITING_RETRY, JobState.PARKED)
+_RANKS = {state: rank for rank, state in enumerate(JobState)}
+_LAST = _RANKS[JobState.PAUSED]
+"""What is paused, disabled, new or fine stands in one order: by what comes next."""
+
+
+@value(frozen=True)
+class JobFilter:
+    """Which jobs: those with a text in their name, owner or a tag, with a tag, of an owner, in a state."""
+
+    q: str = ""
+    tag: str = ""
+    owner: str = ""
+    state: str = ""
+
+    @classmethod
+    def read(cls, typed: Mapping[str, str]) -> JobFilter:
+        """Return the filter that an address names. A state that is none is left out."""
+        q, tag, owner, state = (typed.get(name, "").strip()[:_LONGEST] for name in ("q", "tag", "owner", "state"))
+        return cls(q, tag, owner, state if state in list(JobState) else "")
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What stands in the address."""
+        named = {"q": self.q, "tag": self.tag, "owner": self.owner, "state": self.state}
+        return {name: said for name, said in named.items() if said}
+
+    def means(self, record: JobRecord) -> bool:
+        """Whether the job is meant, whatever its state."""
+        job = record.job
+        if (self.tag and self.tag not in job.settings.tags) or (self.owner and self.owner != job.owner):
+            return False
+        wanted = self.q.lower()
+        return not wanted or any(wanted in text.lower() for text in (job.name, job.owner, *job.settings.tags))
+
+
+@value(frozen=True)
+class ListedJob:
+    """A job of the list: its state, and its newest occurrence under way."""
+
+    record: JobRecord
+    state: JobState
+    active: Occurrence | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.record.job.name
+
+    @property
+    def place(self) -> tuple[int, float, str]:
+        """Where it stands: by need, then by what comes next."""
+        coming = self.record.next_run
+        return min(_RANKS[self.state], _LAST), _FAR if coming is None else coming.timestamp(), self.name
+
+
+@value(frozen=True)
+class JobList:
+    """The jobs that a filter means, in order. `counts` are those of all states, as if the filter named none."""
+
+    jobs: Sequence[ListedJob]
+    counts: Mapping[str, int]
+    total: int
+
+    @property
+    def need_look(self) -> int:
+        """How many need a look."""
+        return sum(self.counts.get(state, 0) for state in _NEEDS_LOOK)
+
+    def page(self, after: str, size: int) -> tuple[Sequence[ListedJob], int, bool]:
+        """Return the jobs behind the one of this name, the place of the first, and whether more follow.
+
+        A name that is no longer listed begins at the front.
+        """
+        names = [each.name for each in self.jobs]
+        begin = names.index(after) + 1 if after in names else 0
+        return self.jobs[begin : begin + size], begin, begin + size < len(self.jobs)
+
+
+async def job_list(tick: Everytick, records: Iterable[JobRecord], wanted: JobFilter, now: datetime) -> JobList:
+    """Return the jobs that the filter means."""
+    under_way = await tick.history(status=[str(status) for status in ACTIVE], limit=_UNDER_WAY)
+    newest: dict[str, Occurrence] = {}
+    for occurrence in under_way:
+        held = newest.get(occurrence.job_id)
+        if held is None or _urgency(occurrence) > _urgency(held):
+            newest[occurrence.job_id] = occurrence
+    meant = [record for record in records if wanted.means(record)]
+    found = [listed_job(record, newest.get(record.job.id), now) for record in meant]
+    counts = Counter(str(each.state) for each in found)
+    kept = [each for each in found if not wanted.state or each.state == wanted.state]
+    return JobList(sorted(kept, key=lambda each: each.place), counts, len(found))
+
+
+def _urgency(occurrence: Occurrence) -> int:
+    return (_S.QUEUED, _S.PENDING, _S.RUNNING, _S.AWAITING_RETRY).index(occurrence.status)
+
+
+def listed_job(record: JobRecord, active: Occurrence | None, now: datetime) -> ListedJob:
+    """Return the job with its state: what needs a look goes before what only is so."""
+    return ListedJob(record, _state(record, active, now), active)
+
+
+def _state(record: JobRecord, active: Occurrence | None, now: datetime) -> JobState:
+    grace = record.job.settings.grace
+    if active is not None and active.status is _S.AWAITING_RETRY:
+        return JobState.AWAITING_RETRY
+    if has_failed(record):
+        return JobState.FAILED
+    if is_late(record, active, now, grace):
+        return JobState.LATE
+    if record.parked_reason is not None:
+        return JobState.PARKED
+    if active is not None and active.status is _S.RUNNING:
+        return JobState.RUNNING
+    if not record.job.enabled:
+        return JobState.DISABLED
+    if record.pause is not None:
+        return JobState.PAUSED
+    return JobState.NEVER_RAN if record.last_end is None else JobState.FINE
+
+
+def has_failed(record: JobRecord) -> bool:
+    """Whether its last run that counts failed. An attempt that failed before the last success is past."""
+    failed, success = record.last_failure_at, record.last_success
+    ended = record.last_end
+    if failed is None or ended is None or failed > ended.ended_at:
+        return False
+    return success is None or failed > success.ended_at
+
+
+def is_late(record: JobRecord, active: Occurrence | None, now: datetime, grace: timedelta) -> bool:
+    """Whether a run waits longer than the job's grace, or is due and no node has planned it."""
+    if active is not None:
+        waits = active.status in (_S.PENDING, _S.QUEUED)
+        due = active.line_at or active.scheduled_for
+        return waits and now - due > grace
+    coming = record.next_run
+    is_held = record.pause is not None or not record.job.enabled
+    return coming is not None and not is_held and now - coming > grace

@@ -1,0 +1,297 @@
+"""The history: what ran, what did not, and why. Filters stand in the address; the same filters make CSV and JSON."""
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+
+from everytick.access.people import Person, Role, tags_of
+from everytick.answers.occurrences import occurrence_data
+from everytick.app import Everytick
+from everytick.domain.backfills import BackfillRecord
+from everytick.domain.decisions import Why
+from everytick.domain.headlines import fingerprint
+from everytick.domain.occurrence import Occurrence
+from everytick.domain.questions import Tally, why_of
+from everytick.domain.statuses import FAILURES, OccurrenceStatus
+from everytick.domain.values import value
+from everytick.errors import NotFound
+from everytick.stores.base import JobRecord
+from everytick.web import words
+from everytick.web.asking import Tick, Who, needs
+from everytick.web.framing import viewer_of
+from everytick.web.history_list import LOOKED_AT, WINDOWS, HistoryWanted, history_page, matching
+from everytick.web.known_jobs import known_jobs
+from everytick.web.pictures.trail import localized
+from everytick.web.problems import Problem
+from everytick.web.rendering import page
+from everytick.web.saved_views import views_of
+from everytick.web.words import Viewer
+
+router = APIRouter(include_in_schema=False)
+
+PAGE = 50
+EXPORTED = 100_000
+"""Most occurrences of one file."""
+
+_CHIPS = (
+    "failed",
+    "failed_stale",
+    "missed",
+    "completed_with_errors",
+    "awaiting_retry",
+    "skipped",
+    "canceled",
+    "queued",
+    "pending",
+    "running",
+    "completed",
+)
+_S = OccurrenceStatus
+
+
+@value(frozen=True)
+class HistoryRow:
+    """One line of the table: an occurrence, or `count` instants in a row that did not run for one reason."""
+
+    occurrence: Occurrence
+    job: str
+    why: str
+    took: str
+    print: str = ""
+    count: int = 1
+    since: datetime | None = None
+
+
+@router.get("/history", dependencies=[needs(Role.VIEWER)])
+async def history(request: Request, tick: Tick, who: Who, cursor: str = "") -> Response:
+    """Show the occurrences that the address means."""
+    viewer = viewer_of(request, await tick.now())
+    wanted = HistoryWanted.read(_typed(request), viewer.now, viewer.info)
+    names = await _Names.of(request, who)
+    mistakes = list(wanted.mistakes)
+    rows: Sequence[HistoryRow] = ()
+    following, looked_at, tally = None, 0, Tally()
+    if not mistakes:
+        try:
+            found = await history_page(tick, wanted, PAGE, cursor or None)
+            tally = await tick.counts(
+                wanted.job or None, after=wanted.after, through=wanted.through, cause=wanted.cause or None
+            )
+        except NotFound as error:
+            mistakes.append(str(error))
+        else:
+            await names.learn(tick, found.occurrences)
+            rows = list(_folded(_row(each, names, viewer) for each in found.occurrences))
+            following, looked_at = found.cursor, found.looked_at
+    values: dict[str, Any] = {
+        "wanted": wanted,
+        "here": urlencode(wanted.query),
+        "said": _said(wanted, tally, rows),
+        "mistakes": mistakes,
+        "rows": rows,
+        "tally": tally,
+        "chips": [(word, tally.of(_S(word))) for word in _CHIPS if tally.of(_S(word)) or word in wanted.statuses],
+        "windows": list(WINDOWS),
+        "following": following,
+        "is_first": not cursor,
+        "looked_at": looked_at if wanted.has_text and looked_at >= LOOKED_AT else 0,
+        "may_change": who.may(Role.OPERATOR),
+        "backfills": await _open_backfills(tick, wanted.job),
+        "views": views_of(request, "history"),
+        "second": timedelta(seconds=1),
+    }
+    return await page(request, "history.html", status=422 if mistakes else 200, viewer=viewer, **values)
+
+
+def _typed(request: Request) -> dict[str, str]:
+    """Return what the address says; several statuses are one list of words."""
+    typed = dict(request.query_params)
+    return typed | {"status": " ".join(request.query_params.getlist("status"))}
+
+
+def _said(wanted: HistoryWanted, tally: Tally, rows: Sequence[HistoryRow]) -> str:
+    """Return the heading: how many occurrences in which time, how many of them failed."""
+    if wanted.mistakes:
+        return "That is no filter yet."
+    spans = {"1h": "in 1 h", "24h": "in 24 h", "7d": "in 7 days", "30d": "in 30 days"}
+    span = spans.get(wanted.window, "in this time")
+    of = f" of {wanted.job}" if wanted.job else ""
+    if wanted.has_text:
+        return f"{words.count(len(rows), 'occurrence')} on this page with this error {span}{of}."
+    about = "About " if tally.is_estimated else ""
+    total = tally.of(*(_S(word) for word in wanted.statuses)) if wanted.statuses else tally.total
+    if not total:
+        return f"Nothing {span}{of}." if not rows else f"{words.count(len(rows), 'instant')} did not run {span}{of}."
+    failed = tally.of(_S.FAILED, _S.FAILED_STALE)
+    kind = f" {', '.join(wanted.statuses)}" if wanted.statuses else ""
+    tail = "" if wanted.statuses else f"; {words.number(failed)} failed" if failed else "; none failed"
+    return f"{about}{words.number(total)}{kind} {'occurrence' if total == 1 else 'occurrences'} {span}{of}{tail}."
+
+
+async def _open_backfills(tick: Everytick, job: str) -> list[BackfillRecord]:
+    """Return the backfills that are not over, at most 20 of the newest 100."""
+    return [each for each in await tick.backfills() if not each.is_over and job in ("", each.job)][:20]
+
+
+class _Names:
+    """The names of jobs, and whose errors the person may see."""
+
+    def __init__(self, records: Mapping[str, JobRecord], who: Person) -> None:
+        self._records, self._who = dict(records), who
+
+    @classmethod
+    async def of(cls, request: Request, who: Person) -> "_Names":
+        return cls((await known_jobs(request).listed()).records, who)
+
+    async def learn(self, tick: Everytick, occurrences: Sequence[Occurrence]) -> None:
+        """Look up the jobs that are no longer in service."""
+        for id_ in {each.job_id for each in occurrences} - self._records.keys():
+            try:
+                self._records[id_] = await tick.job_of(id_)
+            except NotFound:
+                continue
+
+    def name(self, job_id: str) -> str:
+        found = self._records.get(job_id)
+        return job_id if found is None else found.job.name
+
+    def shows_errors(self, job_id: str) -> bool:
+        found = self._records.get(job_id)
+        return self._who.sees_payloads(() if found is None else tags_of(found.job.name, found.job.settings.tags))
+
+
+def _row(each: Occurrence, names: _Names, viewer: Viewer) -> HistoryRow:
+    shows = names.shows_errors(each.job_id)
+    why = why_of(None if each.reason == Why.ON_TIME else each.reason, each.error if shows else None)
+    took = ""
+    if each.started_at is not None:
+        took = words.length((each.ended_at or viewer.now) - each.started_at)
+    print_ = fingerprint(each.error) if shows and each.error and each.status in FAILURES else ""
+    return HistoryRow(each, names.name(each.job_id), words.cut(localized(why, viewer)), took, print_)
+
+
+def _folded(rows: Iterator[HistoryRow]) -> Iterator[HistoryRow]:
+    """Give the rows with instants that did not run, one after another and for one reason, as one line."""
+    from dataclasses import replace
+
+    held: HistoryRow | None = None
+    for row in rows:
+        is_unrun = row.occurrence.created_at is None and row.occurrence.started_at is None
+        if held is not None:
+            if is_unrun and _is_alike(held, row):
+                held = replace(held, count=held.count + 1, since=row.occurrence.scheduled_for)
+                continue
+            yield held
+        held = row if is_unrun else None
+        if not is_unrun:
+            yield row
+    if held is not None:
+        yield held
+
+
+def _is_alike(one: HistoryRow, other: HistoryRow) -> bool:
+    return (one.job, one.occurrence.status, one.why) == (other.job, other.occurrence.status, other.why)
+
+
+# -------------------------------------------------------------------------------------------------------------- export
+
+_COLUMNS = (
+    "id",
+    "job",
+    "scheduled_for",
+    "status",
+    "cause",
+    "late",
+    "started_at",
+    "ended_at",
+    "took_seconds",
+    "node",
+    "error",
+    "reason",
+    "replay_of",
+    "version",
+)
+
+
+@router.get("/history.csv", dependencies=[needs(Role.VIEWER)])
+async def as_csv(request: Request, tick: Tick, who: Who) -> Response:
+    """Send what the address means as CSV."""
+    rows = await _exported(request, tick, who)
+    return StreamingResponse(_csv(rows), media_type="text/csv; charset=utf-8", headers=_named("history.csv"))
+
+
+@router.get("/history.json", dependencies=[needs(Role.VIEWER)])
+async def as_json(request: Request, tick: Tick, who: Who) -> Response:
+    """Send what the address means as one JSON array."""
+    rows = await _exported(request, tick, who)
+    return StreamingResponse(_json(rows), media_type="application/json", headers=_named("history.json"))
+
+
+def _named(file: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="{file}"'}
+
+
+async def _exported(request: Request, tick: Everytick, who: Person) -> AsyncIterator[dict[str, Any]]:
+    """Return the rows of a file. What cannot be read is refused before the file begins."""
+    now, info = await tick.now(), viewer_of(request).info
+    wanted = HistoryWanted.read(_typed(request), now, info)
+    if wanted.mistakes:
+        raise Problem(422, "invalid_request", wanted.mistakes[0])
+    if wanted.job:
+        await tick.history(wanted.job, limit=1)
+    names = await _Names.of(request, who)
+
+    async def rows() -> AsyncIterator[dict[str, Any]]:
+        async for each in matching(tick, wanted, EXPORTED):
+            await names.learn(tick, [each])
+            yield _data(each, names)
+
+    return rows()
+
+
+def _data(each: Occurrence, names: _Names) -> dict[str, Any]:
+    data = occurrence_data(each, {each.job_id: names.name(each.job_id)})
+    ran = each.started_at is not None and each.ended_at is not None
+    took = (
+        (each.ended_at - each.started_at) / timedelta(seconds=1) if ran and each.ended_at and each.started_at else None
+    )
+    shown = {"error": each.error if names.shows_errors(each.job_id) else None, "took_seconds": took}
+    return {name: (data | shown)[name] for name in _COLUMNS}
+
+
+async def _csv(rows: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(_COLUMNS)
+    async for row in rows:
+        writer.writerow([_cell(said) for said in row.values()])
+        if text.tell() > 16_000:
+            yield text.getvalue()
+            text.seek(0)
+            text.truncate()
+    yield text.getvalue()
+
+
+def _cell(said: object) -> str:
+    """Return a cell as text. One that a table program would calculate begins with an apostrophe."""
+    text = "" if said is None else said.isoformat() if isinstance(said, datetime) else str(said)
+    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
+
+
+async def _json(rows: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
+    before = "[\n"
+    async for row in rows:
+        yield before + json.dumps(row, ensure_ascii=False, default=_plain)
+        before = ",\n"
+    yield "\n]\n" if before == ",\n" else "[]\n"
+
+
+def _plain(said: object) -> str:
+    return said.isoformat() if isinstance(said, datetime) else str(said)

@@ -1,0 +1,166 @@
+"""Nodes: who runs the jobs, who differs from the others, and what waits in each queue."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+from markupsafe import Markup
+
+from everytick.access.people import Role
+from everytick.app.fleet import QueueLoad
+from everytick.domain.nodes import NodeFacts
+from everytick.domain.values import value
+from everytick.stores.base import NodeRecord
+from everytick.web import words
+from everytick.web.asking import Tick, needs
+from everytick.web.framing import viewer_of
+from everytick.web.pictures.slots import queue_meter, slot_squares
+from everytick.web.rendering import page
+from everytick.web.words import Viewer
+
+router = APIRouter(include_in_schema=False)
+
+KEPT = timedelta(hours=24)
+"""A node that fell silent or stopped longer ago is not listed."""
+
+MOST_OFFSET = timedelta(seconds=1)
+_MOST_NODES = 200
+
+
+@value(frozen=True)
+class ShownNode:
+    """A node as the page shows it. Words in `differs` are those in which it is unlike most living nodes."""
+
+    id: str
+    state: str
+    mark: str
+    facts: NodeFacts | None
+    holds: int
+    squares: Markup
+    clock: str
+    is_clock_off: bool
+    differs: frozenset[str]
+    heard_at: datetime
+
+
+@router.get("/nodes", dependencies=[needs(Role.VIEWER)])
+async def nodes(request: Request, tick: Tick) -> HTMLResponse:
+    """Show the nodes and the queues."""
+    store = await tick._opened()
+    now, records = await store.now(), await store.nodes()
+    viewer = viewer_of(request, now)
+    silence = tick.settings.node_timeout
+    kept = [each for each in records if each.is_alive(now, silence) or now - each.beat_at <= KEPT]
+    kept.sort(key=lambda each: (not each.is_alive(now, silence), each.id))
+    living = [each for each in kept if each.is_alive(now, silence)]
+    usual = _usual([each.facts for each in living if each.facts is not None])
+    rows = [_row(each, usual, viewer, silence) for each in kept[:_MOST_NODES]]
+    return await page(
+        request,
+        "nodes.html",
+        viewer=viewer,
+        rows=rows,
+        living=len(living),
+        slots=sum(each.facts.slots for each in living if each.facts is not None),
+        busy=sum(each.holds for each in living),
+        silent=[row for row in rows if row.state.startswith("silent")],
+        said=_said(len(living), rows),
+        notes=_notes(rows, usual),
+        more=len(kept) - len(rows),
+        older=len(records) - len(kept),
+        queues=[(each, _meter(each)) for each in await tick.queues()],
+        broken=_unknown(living),
+    )
+
+
+def _usual(told: Sequence[NodeFacts]) -> dict[str, str]:
+    """Return the version, the Python and the zone data of most living nodes; of equally many, the newest."""
+    return {
+        name: max(Counter(read(facts) for facts in told).items(), key=lambda pair: (pair[1], pair[0]))[0]
+        for name, read in _COMPARED.items()
+        if told
+    }
+
+
+_COMPARED: dict[str, Callable[[NodeFacts], str]] = {
+    "version": lambda facts: facts.version,
+    "python": lambda facts: facts.python,
+    "zone_data": lambda facts: facts.zone_data,
+}
+
+
+def _row(node: NodeRecord, usual: dict[str, str], viewer: Viewer, silence: timedelta) -> ShownNode:
+    is_living = node.is_alive(viewer.now, silence)
+    facts, since = node.facts, words.length(viewer.now - node.beat_at)
+    state, mark = ("live", "completed") if is_living else ("stopped", "skipped") if not node.beats else ("", "lost")
+    slots = 0 if facts is None else facts.slots
+    offset = timedelta(0) if facts is None else facts.clock_offset
+    differs = () if facts is None else [name for name, read in _COMPARED.items() if read(facts) != usual.get(name)]
+    return ShownNode(
+        node.id,
+        state or f"silent {since}",
+        mark,
+        facts,
+        node.holds,
+        slot_squares(node.holds, slots, f"{node.holds} of {slots} slots are taken"),
+        _clock(offset) if is_living and facts is not None else "–",
+        is_living and abs(offset) > MOST_OFFSET,
+        frozenset(differs),
+        node.beat_at,
+    )
+
+
+def _clock(offset: timedelta) -> str:
+    """Return how far a clock is off: `+3 ms`, `−1.2 s`."""
+    sign = "−" if offset < timedelta(0) else "+"
+    return f"{sign}{words.length(abs(offset))}" if offset else "0 ms"
+
+
+def _said(living: int, rows: Sequence[ShownNode]) -> str:
+    """Return the heading: how many nodes live, and the first thing that is not as it should be."""
+    first = f"{words.spelled(living, 'node')} {'lives' if living == 1 else 'live'}" if living else "no node lives"
+    live = [row for row in rows if row.state == "live"]
+    found = [
+        (sum(row.state.startswith("silent") for row in rows), "fell silent", "fell silent"),
+        (sum(row.is_clock_off for row in live), "has a wrong clock", "have wrong clocks"),
+        (sum("zone_data" in row.differs for row in live), "has other zone data", "have other zone data"),
+        (sum("version" in row.differs for row in live), "runs another version", "run another version"),
+    ]
+    told = next((f"; {words.spelled(n, '').strip()} {one if n == 1 else many}" for n, one, many in found if n), "")
+    return words.sentence(first + told)
+
+
+def _notes(rows: Sequence[ShownNode], usual: dict[str, str]) -> list[tuple[str, str]]:
+    """Return what differs, one banner for each cause: what stands out, and what follows from it."""
+    live = [row for row in rows if row.state == "live" and row.facts is not None]
+    notes = []
+    if others := [row for row in live if "zone_data" in row.differs]:
+        names = words.listed([f"{row.id} has zone data {row.facts.zone_data}" for row in others if row.facts], 3)
+        notes.append(
+            (names, f", the others {usual['zone_data']}: they may name different instants in zones that differ.")
+        )
+    if others := [row for row in live if "version" in row.differs]:
+        names = words.listed([f"{row.id} runs everytick {row.facts.version}" for row in others if row.facts], 3)
+        notes.append((names, f", the others {usual['version']}: finish the rollout."))
+    if others := [row for row in live if row.is_clock_off]:
+        names = words.listed([f"the clock of {row.id} is off by {row.clock}" for row in others], 3)
+        notes.append((names, ": nothing fires at a wrong time by that, but logs will; synchronise it."))
+    return [(first[:1].upper() + first[1:], rest) for first, rest in notes]
+
+
+def _meter(queue: QueueLoad) -> Markup:
+    return queue_meter(
+        queue.running,
+        queue.waiting,
+        queue.slots,
+        f"{queue.running} run and {queue.waiting} wait on {queue.slots} slots",
+    )
+
+
+def _unknown(living: Sequence[NodeRecord]) -> list[dict[str, Any]]:
+    """Return what living nodes have met and could not run, each reason once."""
+    reasons = Counter(reason for each in living if each.facts for _, reason in each.facts.unknown_targets)
+    return [{"reason": words.cut(reason, 300), "count": count} for reason, count in reasons.most_common(10)]

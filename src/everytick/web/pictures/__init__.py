@@ -1,0 +1,1 @@
+"""Pictures: values in, SVG out. Nothing here asks a store or reads a clock."""

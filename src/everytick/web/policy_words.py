@@ -1,0 +1,109 @@
+"""Policies in force as people read them: the value in words, and who set it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from everytick.app.stored_jobs import API
+from everytick.domain.config import POLICIES, Level
+from everytick.domain.durations import format_duration
+from everytick.domain.payload import Payload
+from everytick.domain.reading import as_data
+from everytick.domain.retry import Retry
+from everytick.domain.values import value
+from everytick.web.pictures.trail import localized
+
+if TYPE_CHECKING:
+    from everytick.domain.job import Job
+    from everytick.web.words import Viewer
+
+ALWAYS_SHOWN = (
+    "overlap",
+    "recovery",
+    "retry",
+    "failure",
+    "execution_timeout",
+    "task_timeout",
+    "grace",
+    "queue",
+    "retention",
+)
+"""The policies that people ask for first, shown also where nobody has set them."""
+
+_ELSEWHERE = frozenset({"description", "tags", "depends_on", "enabled", "success_within", "start_by", "finish_by"})
+"""The policies that the page tells of in another place."""
+
+_HIDDEN = frozenset({"payload", "on_failure", "on_recovery", "on_success", "on_breach"})
+"""The policies that may hold secrets."""
+
+
+@value(frozen=True)
+class PolicyLine:
+    """One policy: its key, its value in words, who set it, and what it is about."""
+
+    key: str
+    said: str
+    origin: str
+    about: str
+
+
+def policy_lines(job: Job, viewer: Viewer, *, with_payloads: bool) -> tuple[list[PolicyLine], list[PolicyLine]]:
+    """Return the policies to show, and those that are as built in and of less interest."""
+    shown: list[PolicyLine] = []
+    others: list[PolicyLine] = []
+    for key, setting in job.settings.effective().items():
+        if key in _ELSEWHERE:
+            continue
+        is_hidden = key in _HIDDEN and setting.value is not None and not with_payloads
+        said = "set, and hidden from viewers" if is_hidden else localized(policy_words(setting.value), viewer)
+        line = PolicyLine(key, said, origin_words(job, key, setting.origin), POLICIES[key].sentence)
+        is_first = setting.origin is not Level.DEFAULT or key in ALWAYS_SHOWN
+        (shown if is_first else others).append(line)
+    shown.sort(key=lambda line: ALWAYS_SHOWN.index(line.key) if line.key in ALWAYS_SHOWN else len(ALWAYS_SHOWN))
+    return shown, others
+
+
+def policy_words(given: object) -> str:
+    """Return the value of a policy in words."""
+    if given is None:
+        return "none"
+    if isinstance(given, bool):
+        return "yes" if given else "no"
+    if isinstance(given, Retry):
+        return _retry_words(given)
+    if isinstance(given, Payload):
+        return json.dumps(given.read(), ensure_ascii=False)
+    return _data_words(as_data(given))
+
+
+def _data_words(data: object) -> str:
+    if isinstance(data, Mapping):
+        return ", ".join(f"{key} {_data_words(each)}" for key, each in data.items()) or "none"
+    if isinstance(data, (list, tuple)):
+        return ", ".join(map(_data_words, data)) or "none"
+    return "none" if data is None else str(data)
+
+
+def _retry_words(retry: Retry) -> str:
+    often = "without end" if retry.max is None else f"{retry.max} ×"
+    parts = [
+        f"{often} from {format_duration(retry.interval)}"
+        if retry.factor != 1.0
+        else f"{often} after {format_duration(retry.interval)}"
+    ]
+    data = as_data(retry)
+    assert isinstance(data, Mapping), "a retry is a mapping"
+    parts += [f"{key} {_data_words(each)}" for key, each in data.items() if key not in ("max", "interval")]
+    return ", ".join(parts)
+
+
+def origin_words(job: Job, key: str, origin: Level) -> str:
+    """Return who set a policy. What a job has from a file says so."""
+    if origin is Level.TEMPLATE and job.templates is not None:
+        return f"template {job.templates.source(key)}"
+    is_file = not job.owner.startswith("code") and job.owner != API
+    if is_file and origin in (Level.APPLICATION, Level.JOB):
+        return "file defaults" if origin is Level.APPLICATION else "file"
+    return str(origin)

@@ -1,0 +1,77 @@
+"""Pages from templates: Jinja2 with every value escaped, and links that hold under any prefix."""
+
+from collections.abc import Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from everytick import __version__
+from everytick.web.csrf import csrf_field
+from everytick.web.flash import drop_flashes, read_flashes
+from everytick.web.framing import frame_of, helpers
+from everytick.web.paths import link, path_of
+from everytick.web.pictures.marks import MARKS
+from everytick.web.static import versioned
+from everytick.web.submissions import new_key
+
+_WHOLE = b"<body"
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of all templates. An unknown name in a template is an error."""
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+
+
+async def page(
+    request: Request, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
+) -> HTMLResponse:
+    """Return the page that a template makes of these values. A whole page tells what the reader's last deed did."""
+    notices = read_flashes(request)
+    made = HTMLResponse(rendered(request, template, **values), status, dict(headers or {}))
+    if notices and _WHOLE in bytes(made.body):
+        drop_flashes(request, made)
+    return made
+
+
+def rendered(request: Request, template: str, **values: Any) -> str:
+    """Return the text that a template makes of these values, a whole page or a part of one.
+
+    Every template also has: `link(path, *parts, **query)`, `asset(name)` for files of ours, `csrf_field()` for
+    every form that changes something, `path` (below the prefix), `application` (its name), `everytick_version`,
+    `who` (the person, None before sign-in), `frame`, and what `framing.helpers` names: `time(moment)`,
+    `length(duration)`, `glyph(name)`, `word(status)` and more. A page that has asked the store for its time gives
+    `viewer=viewer_of(request, now)`; one that knows more of its frame, `frame`.
+    """
+    root, path = request.scope.get("root_path", ""), path_of(request.scope)
+    frame = values.get("frame") or frame_of(request, path, values.get("viewer"))
+    given = {
+        **helpers(shapes(root), frame.viewer),
+        "frame": frame,
+        "link": partial(link, root),
+        "asset": lambda name: link(root, f"/static/{name}", v=versioned(name)),
+        "csrf_field": partial(csrf_field, request),
+        "path": path,
+        "application": request.app.state.tick.name,
+        "everytick_version": __version__,
+        "who": getattr(request.state, "who", None),
+        "new_key": new_key,
+    }
+    return environment().get_template(template).render({**given, **values})
+
+
+def shapes(root: str) -> str:
+    """Return the address of the glyphs, for pictures under this prefix."""
+    return link(root, f"/{MARKS}", v=versioned("marks.svg"))

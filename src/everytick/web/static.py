@@ -1,0 +1,87 @@
+"""The files of the pages: style, marks and modules of ours, read once, each with an ETag.
+
+Only names that are known are answered, so no path leads out of the folder. Every `*.css` is a part of `app.css`.
+"""
+
+import gzip
+import mimetypes
+import re
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from everytick.domain.values import value
+from everytick.web.asking import needs
+from everytick.web.problems import Problem
+
+router = APIRouter()
+
+_FOLDER = Path(__file__).parent / "static"
+_FIRST = ("tokens.css", "frame.css")
+"""The parts of `app.css` with which it begins; the others follow by name."""
+
+_FOR_EVER, _ASK_AGAIN = "public, max-age=31536000, immutable", "public, no-cache"
+_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+
+
+@value(frozen=True)
+class StaticFile:
+    """A file as it is sent: plain or compressed. `version` changes with its content."""
+
+    plain: bytes
+    compressed: bytes
+    media_type: str
+    version: str
+
+
+def _static_file(name: str, plain: bytes) -> StaticFile:
+    suffix = Path(name).suffix
+    media_type = _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return StaticFile(plain, gzip.compress(plain, 9, mtime=0), media_type, sha256(plain).hexdigest()[:16])
+
+
+@cache
+def files() -> dict[str, StaticFile]:
+    """Return every file by its name."""
+    found = sorted(path for path in _FOLDER.rglob("*") if path.is_file() and not path.name.startswith("."))
+    parts = [path for path in found if path.suffix == ".css"]
+    parts.sort(key=lambda path: (_FIRST.index(path.name) if path.name in _FIRST else len(_FIRST), path.name))
+    plain = {path.relative_to(_FOLDER).as_posix(): path.read_bytes() for path in found if path.suffix != ".css"}
+    plain["app.css"] = _without_blanks("\n".join(path.read_text() for path in parts)).encode()
+    return {name: _static_file(name, content) for name, content in plain.items()}
+
+
+def _without_blanks(style: str) -> str:
+    """Return a style without what only its authors read: comments, indentation and line breaks."""
+    bare = re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
+    bare = re.sub(r"\s*\n\s*", "\n", bare)
+    bare = re.sub(r"\s*([{};,])\s*", r"\1", bare).replace(";}", "}").strip()
+    # Between a property and its value, never in a selector.
+    return re.sub(r"([{;][-a-z0-9]+):\s+", r"\1:", bare)
+
+
+def versioned(name: str) -> str | None:
+    """Return the version of a file, which its address carries; None if there is no such file."""
+    found = files().get(name)
+    return None if found is None else found.version
+
+
+@router.get("/static/{name:path}", dependencies=[needs(None)], include_in_schema=False)
+async def static(request: Request, name: str, v: str = "") -> Response:
+    """Return a file of the pages, or 304 if the browser has it."""
+    found = files().get(name)
+    if found is None:
+        raise Problem(404, "no_such_file", "there is no such file")
+    headers = {
+        "etag": f'"{found.version}"',
+        "cache-control": _FOR_EVER if v == found.version else _ASK_AGAIN,
+        "vary": "accept-encoding",
+    }
+    if request.headers.get("if-none-match") == headers["etag"]:
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(found.compressed, headers={**headers, "content-encoding": "gzip"}, media_type=found.media_type)
+    return Response(found.plain, headers=headers, media_type=found.media_type)

@@ -1,0 +1,241 @@
+"""Metrics: the names that others rely on, exact numbers, and an answer that does not grow with the number of jobs."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from everytick.domain.occurrence import Cause
+from everytick.metrics.catalogue import METRICS, series_names
+from everytick.metrics.of_node import write_node
+from everytick.metrics.of_store import read_store, write_store
+from everytick.metrics.text import Series
+from everytick.node.meter import OTHER
+from everytick.node.node import Node
+from everytick.schedules.interval import every
+from tests.unit.metrics.reading import Read, read
+from tests.unit.node.worlds import NOON, World, living, pause
+
+ROOT = Path(__file__).parents[3]
+SILENCE = timedelta(seconds=20)
+
+
+async def well() -> int:
+    return 1
+
+
+async def boom() -> None:
+    raise ValueError("boom")
+
+
+async def slow() -> None:
+    await pause("10m")
+
+
+async def scraped(world: World, node: Node) -> Read:
+    """Return what a scrape of this node says."""
+    series, meter = Series(), node.listeners.meter
+    write_node(series, meter)
+    write_store(series, await read_store(world.store), meter, SILENCE)
+    return read(series.text())
+
+
+# ------------------------------------------------------------------------------------------------- names and numbers
+
+
+def test_the_names_of_the_contracts_are_there_with_their_labels() -> None:
+    """S0-105, S0-106, S0-107, S3-028: exactly these."""
+    wanted = {
+        "scheduler_jobs_running_total": ("gauge", ()),
+        "scheduler_jobs_in_queue_total": ("gauge", ()),
+        "scheduler_jobs_paused_total": ("gauge", ()),
+        "scheduler_job_execution_duration_seconds": ("histogram", ("job",)),
+        "scheduler_task_execution_duration_seconds": ("histogram", ("job", "task")),
+        "scheduler_task_attempts_total": ("counter", ("job", "task", "status")),
+        "scheduler_job_occurrences_total": ("counter", ("job", "status")),
+        "scheduler_recovery_runs_total": ("counter", ("job", "strategy")),
+        "scheduler_runs_total": ("counter", ("schedule_id", "status")),
+        "scheduler_run_duration_seconds": ("histogram", ("schedule_id",)),
+        "scheduler_last_run_timestamp": ("gauge", ("schedule_id",)),
+        "scheduler_next_run_timestamp": ("gauge", ("schedule_id",)),
+        "scheduler_lock_failures_total": ("counter", ("schedule_id",)),
+    }
+    assert {name: (METRICS[name].kind, METRICS[name].labels) for name in wanted} == wanted
+
+
+def test_a_node_counts_runs_attempts_and_lengths() -> None:
+    """S0-105, S0-106, S0-107, S3-028: after three good runs, one that failed twice, a skip and a pause."""
+
+    async def story(world: World) -> None:
+        await world.define("good", well, every("1m", start=NOON), recovery="execute_all")
+        flaky = await world.define("flaky", boom, retry={"max": 1, "interval": "1s"})
+        node = world.node()
+        await node.start()
+        await pause("2m30s")
+        await world.ended(await world.trigger(flaky))
+        found = await scraped(world, node)
+        await node.stop()
+
+        good = found.of("everytick_occurrences_total", job="good", status="completed", cause=Cause.SCHEDULE)
+        assert good >= 2
+        assert found.of("scheduler_job_occurrences_total", job="good", status="completed") == good
+        assert found.of("scheduler_runs_total", schedule_id="good", status="completed") == good
+        assert found.of("scheduler_task_attempts_total", job="flaky", task="a", status="failure") == 2
+        assert found.of("everytick_attempts_total", job="flaky", outcome="failed") == 2
+        assert found.of("scheduler_job_occurrences_total", job="flaky", status="failed") == 1
+        assert found.of("scheduler_job_execution_duration_seconds_count", job="good") == good
+        assert found.of("scheduler_task_execution_duration_seconds_count", job="good", task="a") == good
+        assert found.of("everytick_schedule_delay_seconds_bucket", job="good", le="+Inf") == good
+        last = found.of("scheduler_last_run_timestamp", schedule_id="good")
+        assert found.of("scheduler_next_run_timestamp", schedule_id="good") == last + 60
+        assert found.of("everytick_job_last_success_timestamp_seconds", job="good") >= last
+        assert found.of("everytick_nodes_alive") == 1
+        assert found.of("scheduler_lock_failures_total", schedule_id="good") == 0
+
+    living(story)
+
+
+def test_a_long_job_a_retry_loop_and_a_wait_for_a_slot_are_told_apart() -> None:
+    """S0-108: three jobs that have not ended look alike, and each series shows which is which."""
+
+    async def story(world: World) -> None:
+        await world.define("long", slow, task_timeout="1h")
+        await world.define("loop", boom, retry={"max": 5, "interval": "5m"})
+        await world.define("waits", well, queue="other")
+        node = world.node(queues=("default",))
+        await node.start()
+        jobs = {job.name: job for job in [record.job for record in await world.store.list()]}
+        for name in ("long", "loop"):
+            await world.trigger(jobs[name])
+        await pause("7m")
+        planner = world.node(queues=("other",), slots=1)
+        blocked = await world.define("blocks", slow, queue="other", task_timeout="1h")
+        await planner.start()
+        await world.trigger(blocked)
+        await pause("1s")
+        await world.trigger(jobs["waits"])
+        await pause("1m")
+        found = await scraped(world, node)
+        await planner.stop()
+        await node.stop()
+
+        def standing(job: str) -> tuple[float, float, float]:
+            names = ("in_progress", "awaiting_retry", "waiting")
+            running, retrying, waiting = (found.of(f"everytick_occurrences_{name}", job=job) for name in names)
+            return running, retrying, waiting
+
+        assert standing("long") == (1, 0, 0)
+        assert standing("loop") == (0, 1, 0)
+        assert standing("waits") == (0, 0, 1)
+        assert found.of("everytick_attempts_total", job="loop", outcome="failed") == 2
+        assert found.all("everytick_attempts_total", job="long") == {}
+        assert found.of("scheduler_jobs_running_total") == 2
+        assert found.of("scheduler_jobs_in_queue_total") == 1
+        assert found.of("everytick_queue_depth", queue="other") == 1
+        assert found.of("everytick_queue_depth", queue="default") == 0
+        assert 50 <= found.of("everytick_queue_oldest_wait_seconds", queue="other") <= 70
+
+    living(story)
+
+
+def test_jobs_beyond_the_limit_share_one_label() -> None:
+    async def story(world: World) -> None:
+        for number in range(30):
+            await world.define(f"job-{number:02}", well, every("1m", start=NOON))
+        node = world.node()
+        node.listeners.meter.limit = 5
+        await node.start()
+        await pause("2m30s")
+        found = await scraped(world, node)
+        await node.stop()
+        for name in ("everytick_occurrences_total", "everytick_job_paused", "everytick_occurrences_in_progress"):
+            jobs = {labels["job"] for labels in found.labels(name)}
+            assert len(jobs) == 6, name
+            assert OTHER == "_other"
+            assert OTHER in jobs
+
+    living(story)
+
+
+# ----------------------------------------------------------------------------------------------------- the format
+
+
+def test_labels_are_escaped_and_bounded_and_every_metric_has_its_help_once() -> None:
+    series = Series()
+    nasty = 'a"b\\c\nd' + "x" * 500
+    series.add("everytick_job_paused", 1, nasty)
+    series.add("everytick_job_paused", 0, "plain")
+    text = series.text()
+    assert text.count("# HELP everytick_job_paused ") == text.count("# TYPE everytick_job_paused gauge") == 1
+    assert text.count("\n") == 4
+    [labels] = [each for each in read(text).labels("everytick_job_paused") if each["job"] != "plain"]
+    assert labels["job"] == nasty[:200]
+
+
+def test_a_label_too_many_or_an_unknown_name_is_a_mistake_of_ours() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        Series().add("everytick_job_paused", 1, "a", "b")
+    with pytest.raises(KeyError):
+        Series().add("everytick_unheard_of", 1)
+
+
+# ----------------------------------------------------------------------------------------- what we ship beside it
+
+
+def expressions() -> Iterator[tuple[str, str]]:
+    """Give every query of the alert rules and of the Grafana dashboard, with where it stands."""
+    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())
+    for group in rules["groups"]:
+        for rule in group["rules"]:
+            yield rule["alert"], rule["expr"]
+    board = json.loads((ROOT / "deploy/grafana/everytick.json").read_text())
+    for panel in board["panels"]:
+        for target in panel.get("targets", ()):
+            yield panel["title"], target["expr"]
+    for variable in board["templating"]["list"]:
+        if variable["type"] == "query":
+            yield variable["name"], variable["query"]
+
+
+def test_every_metric_in_rules_and_dashboard_is_one_that_is_written() -> None:
+    known = series_names()
+    for where, expression in expressions():
+        named = set(re.findall(r"\b(?:everytick|scheduler)_[a-z_]+", expression))
+        assert named, where
+        assert named <= known, where
+
+
+def test_every_label_in_rules_and_dashboard_is_one_that_the_metric_has() -> None:
+    for where, expression in expressions():
+        for name, chosen in re.findall(r"\b((?:everytick|scheduler)_[a-z_]+)\{([^}]*)\}", expression):
+            metric = METRICS[re.sub(r"_(bucket|sum|count)$", "", name) if name not in METRICS else name]
+            labels = set(re.findall(r"([a-z_]+)\s*(?:=~|!~|!=|=)", chosen))
+            assert labels <= {*metric.labels, "le", "instance"}, where
+
+
+def test_every_alert_says_what_it_means_and_what_to_do() -> None:
+    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())
+    alerts: list[dict[str, Any]] = [rule for group in rules["groups"] for rule in group["rules"]]
+    assert {"EverytickLate", "EverytickFailing", "EverytickNoNodeAlive", "EverytickPromiseBroken"} <= {
+        rule["alert"] for rule in alerts
+    }
+    for rule in alerts:
+        assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+        assert set(rule["annotations"]) == {"summary", "description"}
+        assert rule["labels"]["severity"] in ("page", "ticket")
+        assert _is_balanced(rule["expr"])
+
+
+def _is_balanced(expression: str) -> bool:
+    pairs, open_ = {")": "(", "}": "{", "]": "["}, []
+    for character in re.sub(r'"[^"]*"', "", expression):
+        if character in pairs.values():
+            open_.append(character)
+        elif character in pairs and (not open_ or open_.pop() != pairs[character]):
+            return False
+    return not open_

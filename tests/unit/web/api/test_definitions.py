@@ -1,0 +1,173 @@
+"""Definitions over HTTP: versions that guard them, guards that ask, and targets that are allowed."""
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from everytick import Everytick
+from tests.unit.web.api.conftest import World, client_of, make_tick
+
+TIDY = {"schedule": "@daily", "call": "shop.jobs:tidy"}
+
+
+async def test_the_etag_of_a_job_guards_its_edit_and_the_refusal_tells_both_sides(
+    world: World, admin: httpx2.AsyncClient
+) -> None:
+    read = await admin.get("/api/jobs/api-job")
+    first = await admin.patch(
+        "/api/jobs/api-job", json={"schedule": "0 6 * * *"}, headers={"if-match": read.headers["etag"]}
+    )
+    second = await admin.patch(
+        "/api/jobs/api-job", json={"policies": {"priority": 9}}, headers={"if-match": read.headers["etag"]}
+    )
+
+    assert (first.status_code, first.headers["etag"], first.json()) == (200, '"v3"', {"version": 3})
+    told = second.json()
+    assert (second.status_code, told["code"], told["expected"], told["found"]) == (412, "version_conflict", 2, 3)
+    assert told["theirs"] == ["schedule: cron: 0 5 * * *; tz=UTC → cron: 0 6 * * *; tz=UTC"]
+    assert told["yours"] == ["priority: 3 → 9"]
+
+
+@pytest.mark.parametrize("tag", ['"x"', "vv3", '"v999999999999"'])
+async def test_a_tag_that_is_none_of_this_job_is_a_conflict(admin: httpx2.AsyncClient, tag: str) -> None:
+    answer = await admin.patch("/api/jobs/api-job", json={"schedule": "@daily"}, headers={"if-match": tag})
+
+    assert answer.status_code == 412
+
+
+async def test_a_guarded_change_tells_its_cost_first_and_is_proposed_once_it_is_confirmed(
+    world: World, admin: httpx2.AsyncClient
+) -> None:
+    asked = await admin.delete("/api/jobs/pay")
+    proposed = await admin.delete("/api/jobs/pay", params={"confirm": "true"})
+
+    assert (asked.status_code, asked.json()["code"], asked.json()["is_for_two"]) == (409, "needs_confirmation", True)
+    assert asked.json()["cost"]
+    assert (proposed.status_code, proposed.json()["code"]) == (202, "needs_approval")
+    by_another = await client_of(world.tick, **{"x-name": "zoe"}).post(
+        f"/api/proposals/{proposed.json()['proposal']}/approve", json={}
+    )
+    assert by_another.status_code == 200, by_another.text
+    assert (await admin.get("/api/jobs/pay")).status_code == 404
+
+
+async def test_a_new_job_may_call_what_the_service_allows(admin: httpx2.AsyncClient) -> None:
+    made = await admin.post("/api/jobs", json={"name": "tidy-up", "definition": TIDY})
+    again = await admin.post("/api/jobs", json={"name": "tidy-up", "definition": TIDY})
+    read = (await admin.get("/api/jobs/tidy-up")).json()
+
+    assert (made.status_code, made.json(), made.headers["etag"]) == (201, {"version": 1}, '"v1"')
+    assert (again.status_code, again.json()["code"]) == (409, "job_exists")
+    assert (read["owner"], read["tasks"][0]["target"]) == ("api", '{"call": "shop.jobs:tidy"}')
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {"schedule": "@daily", "call": "os:system"},
+        {"schedule": "@daily", "call": "shopping.jobs:tidy"},
+        {"schedule": "@daily", "command": "rm -rf /"},
+        {"schedule": "@daily", "command": ["ls"]},
+        {"schedule": "@daily", "http": {"url": "https://example.org/"}},
+        {"schedule": "@daily", "tasks": [{"name": "a", "call": "shop.jobs:tidy"}, {"name": "b", "command": "ls"}]},
+        {**TIDY, "on_failure": {"command": ["ls"]}},
+        {**TIDY, "on_failure": {"webhook": {"url": "https://example.org"}}},
+    ],
+)
+async def test_a_target_that_is_not_registered_is_refused_at_the_door(
+    admin: httpx2.AsyncClient, definition: dict[str, Any]
+) -> None:
+    """S10: no request makes a node import, run or fetch what its operator has not named."""
+    made = await admin.post("/api/jobs", json={"name": "evil", "definition": definition})
+    applied = await admin.post("/api/apply", json={"document": {"version": 1, "jobs": {"evil": definition}}})
+
+    for answer in (made, applied):
+        assert (answer.status_code, answer.json()["code"]) == (422, "target_not_registered"), answer.text
+    assert (await admin.get("/api/jobs/evil")).status_code == 404
+
+
+async def test_a_receiver_is_not_added_by_an_edit_either(admin: httpx2.AsyncClient) -> None:
+    answer = await admin.patch("/api/jobs/api-job", json={"policies": {"on_failure": {"command": ["ls"]}}})
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "target_not_registered")
+
+
+async def test_commands_are_switched_on_by_name() -> None:
+    tick = make_tick(api_targets=["command"])
+    async with client_of(tick) as client:
+        made = await client.post(
+            "/api/jobs", json={"name": "ls", "definition": {"schedule": "@daily", "command": "ls"}}
+        )
+    await tick.close()
+
+    assert made.status_code == 201, made.text
+
+
+def test_an_unknown_kind_of_target_is_refused_where_it_is_written() -> None:
+    with pytest.raises(ValueError, match="api_targets"):
+        Everytick("memory://", api_targets=["pickle"])
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"version": 1, "use": ["/etc/passwd"], "jobs": {"a": TIDY}},
+        {"version": 1, "calendars": {"x": {"ics": "/etc/passwd", "since": "2026-01-01"}}, "jobs": {"a": TIDY}},
+    ],
+)
+async def test_a_document_names_no_file_of_the_host(admin: httpx2.AsyncClient, document: dict[str, Any]) -> None:
+    """S14."""
+    answer = await admin.post("/api/apply", json={"document": document})
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "names_files")
+
+
+async def test_a_document_is_checked_previewed_and_stored_as_it_was_shown(admin: httpx2.AsyncClient) -> None:
+    body = {"document": {"version": 1, "jobs": {"a": TIDY, "b": {**TIDY, "schedule": "@hourly"}}}}
+    mistaken = await admin.post("/api/validation", json={"text": "version: 1\njobs:\n  a: {schedule: nonsense}\n"})
+    seen = await admin.post("/api/apply", json={**body, "dry_run": True})
+    stored = await admin.post("/api/apply", json={**body, "plan": seen.json()["plan"]})
+    again = await admin.post("/api/apply", json={**body, "dry_run": True})
+
+    assert [(each["line"], each["is_warning"]) for each in mistaken.json()["mistakes"]] == [(3, False), (3, False)]
+    assert [each["change"] for each in seen.json()["changes"]] == ["new", "new"]
+    assert seen.json()["changes"][0]["runs"]["added"]
+    assert [each["change"] for each in stored.json()["changes"]] == ["new", "new"]
+    assert [each["change"] for each in again.json()["changes"]] == ["unchanged", "unchanged"]
+
+
+async def test_the_jobs_of_code_are_not_taken_over(admin: httpx2.AsyncClient) -> None:
+    applied = await admin.post("/api/apply", json={"document": {"version": 1, "jobs": {"failing": TIDY}}})
+    edited = await admin.patch("/api/jobs/failing", json={"schedule": "@hourly"})
+
+    assert (applied.status_code, applied.json()["code"]) == (409, "owned_by_another")
+    assert edited.status_code == 409
+
+
+async def test_an_empty_document_prunes_only_what_its_owner_has(admin: httpx2.AsyncClient) -> None:
+    """The jobs of the application's code stay."""
+    body = {"document": {"version": 1, "jobs": {"tidy": TIDY}}, "owner": "mine"}
+    await admin.post("/api/apply", json=body)
+    emptied = await admin.post("/api/apply", json={**body, "document": {"version": 1, "jobs": {}}, "prune": True})
+
+    assert [(each["job"], each["change"]) for each in emptied.json()["changes"]] == [("tidy", "gone")]
+    assert (await admin.get("/api/jobs/failing")).status_code == 200
+
+
+async def test_a_document_suspends_its_jobs(admin: httpx2.AsyncClient) -> None:
+    held = {"version": 1, "jobs": {"held": {**TIDY, "suspended": True}}}
+    applied = await admin.post("/api/apply", json={"document": held})
+
+    assert applied.json()["changes"][0]["parts"] == ["suspended"]
+    assert (await admin.get("/api/jobs/held")).json()["pause"]["reason"] == "suspended in request"
+
+
+async def test_job_files_name_their_mistakes_by_file_and_line(admin: httpx2.AsyncClient) -> None:
+    """A file of the service's host is never read."""
+    files = {"jobs/a.yaml": "version: 1\njobs: {a: {}}\n", "jobs/b.yaml": "version: 1\nuse: /etc/passwd\njobs: {}\n"}
+    answer = await admin.post("/api/apply", json={"files": files})
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_definition")
+    assert {each["where"].partition(":")[0] for each in answer.json()["mistakes"]} == set(files)
+    assert "did not come with this file" in answer.text

@@ -1,0 +1,39 @@
+"""A service without a socket: an application on a store in memory, and a client that asks it."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from everytick import Everytick, every
+
+
+def client_of(tick: Everytick, prefix: str = "", service: Any = None) -> httpx2.AsyncClient:
+    """Return a client that asks this application's service, or the one given, mounted under a prefix or not."""
+    transport = httpx2.ASGITransport(service or tick.asgi(), root_path=prefix, raise_app_exceptions=False)
+    return httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1" + prefix)
+
+
+@pytest.fixture
+def tick() -> Everytick:
+    """An application with two jobs, on a store in memory. No node runs."""
+    made = Everytick("memory://", name="shop")
+
+    @made.job(every("1h"), name="orders/daily")
+    def orders(count: int = 1) -> int:
+        return count
+
+    @made.job(every("1d"))
+    def nightly() -> None: ...
+
+    return made
+
+
+@pytest.fixture
+async def client(tick: Everytick) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of the application's service; the jobs are stored."""
+    await tick.sync()
+    async with client_of(tick) as asking:
+        yield asking
+    await tick.close()

@@ -1,0 +1,131 @@
+"""The Gantt: rows, waits, and long idle stretches folded to a break."""
+
+from datetime import UTC, datetime, timedelta
+
+from everytick.domain.statuses import AttemptStatus, RunStatus
+from everytick.web.pictures.gantt import MOST_ROWS, AttemptBar, TaskRow, folded_scale, gantt, shortened
+from everytick.web.words import length
+
+ZERO = datetime(2026, 10, 23, 0, 30, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def at(minutes: float) -> datetime:
+    return ZERO + minutes * MINUTE
+
+
+def bar(number: int, start: float, end: float | None, status: str = "success") -> AttemptBar:
+    return AttemptBar(number, AttemptStatus(status), at(start), None if end is None else at(end))
+
+
+def drawn(rows: list[TaskRow], ready: float = 0, now: float = 1000, usual_end: float | None = None) -> str:
+    end = None if usual_end is None else at(usual_end)
+    picture = gantt(
+        rows, ready=at(ready), now=at(now), words=length, clock=lambda moment: f"{moment:%H:%M}", usual_end=end
+    )
+    return str(picture.axis) + "".join(str(each) for _, each in picture.rows)
+
+
+def test_attempts_are_numbered_and_retry_waits_hatched_with_their_length() -> None:
+    bars = (bar(1, 0, 3, "failed"), bar(2, 4, 7, "failed"), bar(3, 9, 15, "failed"))
+    picture = drawn([TaskRow("load", RunStatus.FAILED, bars=bars, after="gave up")])
+
+    assert [f">{number}<" in picture for number in (1, 2, 3)] == [True] * 3
+    assert picture.count("url(#p-look)") == 2
+    assert ">1 min<" in picture
+    assert ">2 min<" in picture
+    assert "gave up" in picture
+    assert "+5 min" in picture
+    assert "+10 min" in picture
+
+
+def test_a_task_that_went_well_at_once_has_no_number() -> None:
+    assert ">1<" not in drawn([TaskRow("extract", RunStatus.SUCCESS, bars=(bar(1, 0, 5),))])
+
+
+def test_a_wait_for_a_slot_stands_before_the_first_attempt() -> None:
+    assert "waited 5 min for a slot" in drawn([TaskRow("extract", RunStatus.SUCCESS, bars=(bar(1, 5, 10),))])
+
+
+def test_a_skipped_task_says_why() -> None:
+    picture = drawn(
+        [
+            TaskRow("load", RunStatus.FAILED, bars=(bar(1, 0, 5, "failed"),)),
+            TaskRow("report", RunStatus.SKIPPED, after="not started: load failed"),
+        ]
+    )
+
+    assert "not started: load failed" in picture
+    assert "skip-mark" in picture
+
+
+def test_a_stretch_of_over_half_the_width_is_folded_and_says_how_long_it_is() -> None:
+    bars = (bar(1, 0, 3, "failed"), bar(2, 123, 126))
+    picture = drawn([TaskRow("load", RunStatus.SUCCESS, bars=bars)])
+    scale = folded_scale(at(0), at(126), [(at(0), at(3)), (at(123), at(126))])
+
+    assert "fold-edge" in picture
+    assert ">2 h<" in picture
+    assert [(fold.start, fold.end) for fold in scale.folds] == [(at(3), at(123))]
+    assert round(scale(at(123)) - scale(at(3)), 4) == 0.024
+    assert round(scale(at(3)), 3) == round(1 - scale(at(123)), 3) == 0.488
+
+
+def test_nothing_is_folded_where_something_always_runs() -> None:
+    assert folded_scale(at(0), at(90), [(at(0), at(40)), (at(30), at(90))]).folds == ()
+
+
+def test_several_long_stretches_are_folded_one_after_the_other() -> None:
+    scale = folded_scale(at(0), at(1000), [(at(0), at(2)), (at(300), at(302)), (at(998), at(1000))])
+
+    assert len(scale.folds) == 2
+
+
+def test_a_running_occurrence_goes_past_now_to_its_usual_end() -> None:
+    picture = drawn([TaskRow("extract", RunStatus.RUNNING, bars=(bar(1, 0, None, "running"),))], now=6, usual_end=10)
+
+    assert "m-present" in picture
+    assert "m-ghost" in picture
+    assert "now-line" in picture
+    assert "60%" in picture
+
+
+def test_the_next_attempt_of_a_task_that_waits_is_drawn() -> None:
+    row = TaskRow("load", RunStatus.PENDING, bars=(bar(1, 0, 3, "failed"),), next_at=at(8))
+    picture = drawn([row], now=5)
+
+    assert "url(#p-look)" in picture
+    assert "m-ghost" in picture
+
+
+def test_of_more_than_forty_tasks_those_that_matter_are_shown() -> None:
+    rows = [TaskRow(f"t{number}", RunStatus.SUCCESS, bars=(bar(1, number, 2 * number),)) for number in range(60)]
+    rows[7] = TaskRow("t7", RunStatus.FAILED, bars=(bar(1, 7, 8, "failed"),))
+    chosen, left = shortened(rows)
+
+    assert [row.task for row in chosen] == ["t7", *(f"t{number}" for number in range(50, 60))]
+    assert left == 49
+    assert shortened(rows[:MOST_ROWS]) == (rows[:MOST_ROWS], 0)
+
+
+def test_an_occurrence_that_never_started_is_drawn() -> None:
+    assert "svg" in drawn([TaskRow("load", RunStatus.PENDING)])
+    assert drawn([]) != ""
+
+
+def test_a_name_from_outside_is_escaped_and_nothing_is_styled_in_place() -> None:
+    row = TaskRow("<script>", RunStatus.FAILED, bars=(bar(1, 0, 1, "failed"),), after="<b>")
+    picture = drawn([row])
+
+    assert "<script>" not in picture
+    assert "<b>" not in picture
+    assert "style=" not in picture
+
+
+def test_a_word_stands_inside_a_bar_that_leaves_no_room_beside_it() -> None:
+    long = TaskRow("a", RunStatus.RUNNING, bars=(bar(1, 0, None, "running"),), after="10 min so far")
+    late = TaskRow("b", RunStatus.SUCCESS, bars=(bar(1, 9, 10),), after="1 min")
+    picture = drawn([long, late], now=10)
+
+    assert 'class="on r" x="100%" dx="-7" y="23">10 min so far</text>' in picture
+    assert 'class="ink r" x="90%" dx="-7" y="23">1 min</text>' in picture

@@ -1,0 +1,169 @@
+"""What pages know of all jobs: read once for all of them, never old where it matters, and few questions to a page."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from everytick import Everytick, every
+from everytick.stores.memory import MemoryStore
+from everytick.testing import ManualClock
+from everytick.web.asgi import Service
+from everytick.web.known_jobs import KnownJobs
+from tests.unit.web.conftest import client_of
+
+MOST_QUESTIONS = 8
+MORE_QUESTIONS = {"/?w=3d": 9, "/jobs/orders": 13, "/api/jobs/orders": 12}
+"""Three days have steps of their own. What is said of one job is asked about this job alone."""
+
+PAGES = (
+    "/",
+    "/?w=3d",
+    "/jobs",
+    "/jobs?q=orders",
+    "/history",
+    "/history?job=orders",
+    "/agenda",
+    "/nodes",
+    "/files",
+    "/audit",
+    "/lab",
+    "/jobs/orders",
+    "/year",
+    "/year?job=orders",
+    "/api/jobs",
+    "/api/schedules",
+    "/api/occurrences",
+    "/api/jobs/orders",
+)
+
+
+class Counted:
+    """Passes everything on to a store, and writes down which verbs were asked."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store, self.questions = store, list[str]()
+        self.lists: asyncio.Queue[str] = asyncio.Queue()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if not asyncio.iscoroutinefunction(found):
+            return found
+
+        async def asking(*given: Any, **more: Any) -> Any:
+            # The time is no question about the fleet, and comes with another answer where a server is asked.
+            self.questions += [name] if name != "now" else []
+            if name == "list":
+                self.lists.put_nowait(name)
+            return await found(*given, **more)
+
+        return asking
+
+
+@pytest.fixture
+def store() -> Counted:
+    return Counted(MemoryStore(ManualClock("2026-10-23T12:07:00Z")))
+
+
+@pytest.fixture
+async def tick(store: Counted) -> AsyncIterator[Everytick]:
+    """An application with two jobs."""
+    made = Everytick(store, name="shop")
+
+    @made.job(every("1h"))
+    def orders() -> None: ...
+
+    @made.job(every("1d"))
+    def nightly() -> None: ...
+
+    await made.sync()
+    store.questions.clear()
+    store.lists = asyncio.Queue()
+    yield made
+    await made.close()
+
+
+def dear(tick: Everytick) -> Service:
+    """Return a service to which a list of jobs is dear, as one of ten thousand is."""
+    service = tick.asgi()
+    service.app.state.known_jobs._cheap = 0.0
+    return service
+
+
+async def test_pages_ask_few_questions_and_share_one_list_of_all_jobs(
+    tick: Everytick, store: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ten thousand jobs, no page reads definitions that it does not show, but for the one list of all pages."""
+    monkeypatch.setattr("everytick.web.known_jobs._LATEST", 600.0)
+    monkeypatch.setattr("everytick.web.known_jobs._SOONEST", 600.0)
+    asked: dict[str, list[str]] = {}
+    async with client_of(tick, service=dear(tick)) as asking:
+        for path in PAGES:
+            assert (await asking.get(path)).status_code == 200
+        assert store.questions.count("list") == 1
+        for path in PAGES:
+            store.questions.clear()
+            await asking.get(path)
+            asked[path] = list(store.questions)
+
+    assert not [path for path, questions in asked.items() if "list" in questions]
+    assert not {path: each for path, each in asked.items() if len(each) > MORE_QUESTIONS.get(path, MOST_QUESTIONS)}
+
+
+async def test_a_list_that_is_cheap_is_read_for_every_page(tick: Everytick, store: Counted) -> None:
+    known = KnownJobs(tick, cheap=60.0)
+    for _ in range(3):
+        await known.listed()
+
+    assert store.questions.count("list") == 3
+
+
+async def test_what_is_changed_through_the_service_is_seen_by_the_next_page(
+    tick: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("everytick.web.known_jobs._LATEST", 600.0)
+    monkeypatch.setattr("everytick.web.known_jobs._SOONEST", 600.0)
+    async with client_of(tick, service=dear(tick)) as asking:
+        before = (await asking.get("/jobs?state=paused")).text
+        done = await asking.post("/api/jobs/nightly/pause", json={})
+        after = (await asking.get("/jobs?state=paused")).text
+
+    assert done.is_success, done.text
+    assert ("/jobs/nightly" in before, "/jobs/nightly" in after) == (False, True)
+
+
+async def test_a_list_that_was_asked_for_before_a_change_is_not_kept(tick: Everytick, store: Counted) -> None:
+    known = KnownJobs(tick, cheap=0.0)
+    early = asyncio.create_task(known.listed())
+    await store.lists.get()
+    known.forget()
+    await early
+    store.questions.clear()
+    await known.listed()
+
+    assert store.questions == ["list"]
+
+
+async def test_readers_at_once_ask_once_and_one_who_leaves_ends_it_for_nobody(tick: Everytick, store: Counted) -> None:
+    known = KnownJobs(tick, cheap=0.0)
+    leaving, staying = asyncio.create_task(known.listed()), asyncio.create_task(known.listed())
+    await asyncio.sleep(0)
+    leaving.cancel()
+
+    assert [*(await staying).ids] == ["nightly", "orders"]
+    assert store.questions.count("list") == 1
+
+
+async def test_the_list_is_read_again_behind_the_pages_while_people_look(
+    tick: Everytick, store: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another process changes is seen within some seconds, and no page waits for it."""
+    monkeypatch.setattr("everytick.web.known_jobs._SOONEST", 0.0)
+    monkeypatch.setattr("everytick.web.known_jobs._PATIENCE", 0.0)
+    known = KnownJobs(tick, cheap=0.0)
+    await known.listed()
+    async with asyncio.timeout(10):
+        for _ in range(3):
+            await store.lists.get()
+    known.forget()

@@ -1,0 +1,64 @@
+"""`/metrics` over HTTP: readable by Prometheus' own parser, guarded, and honest while the store is away."""
+
+import httpx2
+import pytest
+
+from everytick import Everytick
+from everytick.access.people import Person, Role
+from everytick.errors import StoreUnavailable
+from everytick.metrics.catalogue import METRICS
+from everytick.web.asking import role_needed
+from everytick.web.metrics import router
+from tests.unit.metrics.reading import read
+
+
+async def test_prometheus_can_read_the_answer(client: httpx2.AsyncClient, tick: Everytick) -> None:
+    await tick.pause("nightly")
+    answer = await client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    found = read(answer.text)
+    assert found.of("everytick_store_up") == 1
+    assert found.of("scheduler_jobs_paused_total") == 1
+    assert found.of("everytick_job_paused", job="nightly") == 1
+    assert found.of("everytick_job_paused", job="orders/daily") == 0
+    assert found.labels("everytick_build_info")[0].keys() == {"version", "python", "zone_data"}
+    named = {line.split(" ")[2] for line in answer.text.splitlines() if line.startswith("# TYPE")}
+    assert named <= METRICS.keys()
+
+
+async def test_while_the_store_is_away_the_node_still_tells_its_own_numbers(
+    client: httpx2.AsyncClient, tick: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away() -> None:
+        raise StoreUnavailable("memory://", "it is away")
+
+    monkeypatch.setattr(await tick._opened(), "nodes", away)
+    answer = await client.get("/metrics")
+    assert answer.status_code == 200
+    found = read(answer.text)
+    assert found.of("everytick_store_up") == 0
+    assert found.labels("everytick_build_info")
+    assert found.labels("scheduler_jobs_running_total") == []
+
+
+async def test_two_scrapes_in_a_row_ask_the_store_once(
+    client: httpx2.AsyncClient, tick: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, asked = await tick._opened(), []
+    ask = store.nodes
+
+    async def counting() -> object:
+        asked.append(1)
+        return await ask()
+
+    monkeypatch.setattr(store, "nodes", counting)
+    for _ in range(3):
+        await client.get("/metrics")
+    assert len(asked) == 1
+
+
+def test_it_needs_a_person_that_may_look() -> None:
+    [route] = router.routes
+    assert role_needed(route) is Role.VIEWER
+    assert Person("prometheus", Role.VIEWER).may(Role.VIEWER)

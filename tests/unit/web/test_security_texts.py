@@ -1,0 +1,348 @@
+"""Texts that people and jobs bring: none becomes markup, a header or a path, and payloads stay with operators."""
+
+import re
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+import pytest
+
+from everytick import Everytick, every
+from everytick.access.throttle import Throttle
+from everytick.domain.people import CameBy, Doer, Role
+from everytick.errors import InvalidName
+from everytick.stores.memory import MemoryStore
+from everytick.testing import drain
+from everytick.web.asgi import asgi
+from tests.stores.clock import START, ManualClock
+from tests.unit.web.asking_raw import ROUTES, filled
+
+SETUP = Doer("setup", CameBy.COMMAND)
+SCRIPT = "alert(document.domain)"
+
+XSS = [
+    f"<script>{SCRIPT}</script>",
+    f"<ScRiPt>{SCRIPT}</sCrIpT>",
+    f"</script><script>{SCRIPT}</script>",
+    f'"><script>{SCRIPT}</script>',
+    f"'><script>{SCRIPT}</script>",
+    "<script src=//example.net/x.js></script>",
+    f"<img src=x onerror={SCRIPT}>",
+    f'<img src="x" onerror="{SCRIPT}">',
+    f"<img src=x onerror={SCRIPT}//",
+    f'" onmouseover="{SCRIPT}',
+    f"' onfocus='{SCRIPT}' autofocus='",
+    f"x onclick={SCRIPT}",
+    f"<svg onload={SCRIPT}>",
+    f"<svg/onload={SCRIPT}>",
+    f"<svg><script>{SCRIPT}</script></svg>",
+    f"<svg><animate onbegin={SCRIPT} attributeName=x></svg>",
+    f"</svg><img src=x onerror={SCRIPT}>",
+    f"</title><script>{SCRIPT}</script>",
+    f"</textarea><script>{SCRIPT}</script>",
+    f"</style><script>{SCRIPT}</script>",
+    f"<body onload={SCRIPT}>",
+    f"<iframe src=javascript:{SCRIPT}></iframe>",
+    f'<iframe srcdoc="<script>{SCRIPT}</script>">',
+    f"<a href=javascript:{SCRIPT}>x</a>",
+    f"javascript:{SCRIPT}",
+    f"data:text/html,<script>{SCRIPT}</script>",
+    f"<object data=javascript:{SCRIPT}>",
+    f"<embed src=javascript:{SCRIPT}>",
+    f"<form action=javascript:{SCRIPT}><button>x</button></form>",
+    f"<details open ontoggle={SCRIPT}>",
+    f"<input autofocus onfocus={SCRIPT}>",
+    f"<math><mtext></p><img src=x onerror={SCRIPT}></mtext></math>",
+    "<base href=//example.net/>",
+    f'<meta http-equiv="refresh" content="0;url=javascript:{SCRIPT}">',
+    "<link rel=stylesheet href=//example.net/x.css>",
+    "<style>@import '//example.net/x.css';</style>",
+    f"<div style=background:url(javascript:{SCRIPT})>",
+    f"<!----><script>{SCRIPT}</script>",
+    "{{ 7 * 7 }}{% import 'os' %}",
+    f"&lt;script&gt;{SCRIPT}&lt;/script&gt;<script>{SCRIPT}</script>",
+]
+
+
+class Judge(HTMLParser):
+    """Reads a page as a browser does, and notes what no page of ours has."""
+
+    _BAD = frozenset({"iframe", "object", "embed", "base", "img", "animate", "math", "style", "mtext"})
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[str] = []
+        self._in_script = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element or attribute that is not ours."""
+        given = {name: said or "" for name, said in attrs}
+        self._in_script = tag == "script"
+        if tag in self._BAD or (tag == "script" and not given.get("src", "").startswith("/static/")):
+            self.found.append(f"<{tag}>")
+        if tag == "link" and not given.get("href", "").startswith("/static/"):
+            self.found.append(f"<link {given}>")
+        if tag == "meta" and given.get("http-equiv") == "refresh" and not re.match(r"\d+(; url=/|$)", given["content"]):
+            self.found.append(f"<meta {given}>")
+        for name, said in given.items():
+            if name.startswith("on") or name in ("style", "srcdoc"):
+                self.found.append(f"{tag} {name}={said}")
+            if name in ("href", "src", "action", "formaction", "data", "xlink:href") and not _is_ours(said):
+                self.found.append(f"{tag} {name}={said}")
+
+    def handle_data(self, data: str) -> None:
+        """Note script that stands in the page itself."""
+        if self._in_script and data.strip():
+            self.found.append(f"inline script {data[:80]}")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave a script."""
+        self._in_script = False
+
+
+def _is_ours(address: str) -> bool:
+    return address.startswith(("/", "#", "?")) and not address.startswith("//")
+
+
+def judged(page: str) -> list[str]:
+    """Return what a page has that it must not have."""
+    judge = Judge()
+    judge.feed(page)
+    judge.close()
+    return judge.found
+
+
+def test_the_judge_finds_what_is_not_escaped() -> None:
+    """Else the tests below could not fail."""
+    harmless = ("javascript:", "data:", "x onclick", "{{")
+    places = ("<p>{}</p>", '<p title="{}">x</p>', "<p title='{}'>x</p>")
+    missed = [text for text in XSS if not any(judged(place.replace("{}", text)) for place in places)]
+
+    assert [text for text in missed if not text.startswith(harmless)] == []
+    assert judged(f"<a href='javascript:{SCRIPT}'>x</a>")
+    assert len(XSS) == 40
+
+
+@pytest.fixture
+async def hostile() -> AsyncIterator[httpx2.AsyncClient]:
+    """An admin at a service in which every text is an attack: names, tags, descriptions, reasons, errors, people."""
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    await store.open()
+    tick = Everytick(store, name="shop")
+    for text in XSS:
+
+        async def task(said: str = text) -> None:
+            raise ValueError(said)
+
+        hourly, name = every("1h", start=START.isoformat()), text[:190]
+        tick.job(hourly, name=name, description=text, tags=[name], payload={"said": text})(task)
+    await tick.sync()
+    await drain(tick, store)
+    clock.move(minutes=61)
+    await drain(tick, store)
+    with tick.acting_as(SETUP):
+        await tick.people.add_user("root", Role.ADMIN)
+        made = await tick.people.add_token("admin", Role.ADMIN)
+    for text in XSS:
+        with tick.acting_as(Doer(text[:100], CameBy.SESSION, text[:100])):
+            await tick.pause(text[:190], reason=text)
+            await tick.people.add_token(text[:190], Role.VIEWER)
+            if ":" not in text and "/" not in text:
+                await tick.people.add_user(text[:190], Role.VIEWER)
+    await tick.set_limit("all", most=3, reason=XSS[0], by=XSS[0])
+    await tick.brake(reason=XSS[6], by=XSS[6])
+    service = asgi(tick)
+    service.app.state.rates._reads = Throttle(1_000_000, 1)
+    headers = {"accept": "text/html", "authorization": f"Bearer {made.text}"}
+    transport = httpx2.ASGITransport(service)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as asking:
+        yield asking
+    await store.close()
+
+
+STREAMS = ("/live", "/api/events")
+PLAIN = [path for method, path, _ in ROUTES if method == "GET" and "{" not in path and path not in STREAMS]
+PLAIN.remove("/readyz")  # the clock of these tests is not that of the host
+OF_JOBS = [path for method, path, _ in ROUTES if method == "GET" and "{job:name}" in path]
+
+
+async def test_no_text_becomes_markup_on_any_page(hostile: httpx2.AsyncClient) -> None:
+    """S5: every page × 40 payloads in names, tags, descriptions, reasons, errors, payloads and people."""
+    found: dict[str, list[str]] = {}
+    for path in PLAIN:
+        found[path] = await _judged(hostile, path)
+    for path in OF_JOBS:
+        for name in XSS[:: 1 if path == "/jobs/{job:name}" else 13]:
+            at = filled(path, {"job": quote(name[:190], safe="")})
+            found[at] = await _judged(hostile, at)
+
+    assert {path: bad for path, bad in found.items() if bad} == {}
+
+
+async def test_no_text_of_an_occurrence_becomes_markup(hostile: httpx2.AsyncClient) -> None:
+    """S5: the error, the payload and the trail of failed runs."""
+    ids = re.findall(r"/occurrences/(occ_[\w-]+|[0-9a-f-]{36})", (await hostile.get("/history")).text)
+    found = {id_: await _judged(hostile, f"/occurrences/{id_}") for id_ in sorted(set(ids))[:40]}
+
+    assert ids
+    assert {id_: bad for id_, bad in found.items() if bad} == {}
+
+
+QUERIES = ["/lab?schedule={}", "/lab?tz={}", "/find?q={}", "/settings?zone={}&keep=1", "/signin?next={}"]
+QUERIES += ["/audit?by={}", "/audit?job={}", "/jobs?q={}", "/history?job={}", "/history?q={}", "/?open={}", "/{}"]
+QUERIES += ["/jobs/{}", "/occurrences/{}", "/agenda?{}={}", "/year?job={}", "/oidc?next={}", "/welcome?link={}"]
+
+
+async def test_no_text_of_an_address_becomes_markup(hostile: httpx2.AsyncClient) -> None:
+    """S5: reflected texts, on pages and on those that tell an error."""
+    found = {}
+    for number, path in enumerate(QUERIES):
+        for text in XSS[number % 3 :: 3]:
+            at = path.replace("{}", quote(text, safe=""))
+            found[at] = await _judged(hostile, at)
+
+    assert {at: bad for at, bad in found.items() if bad} == {}
+
+
+async def _judged(asking: httpx2.AsyncClient, path: str) -> list[str]:
+    answer = await asking.get(path)
+    if answer.status_code >= 500:
+        return [f"status {answer.status_code}"]
+    if "text/html" in answer.headers.get("content-type", ""):
+        return judged(answer.text)
+    # What is no page is not read as one either.
+    return [] if answer.headers["x-content-type-options"] == "nosniff" else ["sniffed"]
+
+
+# ------------------------------------------------------------------------------------------- header and path injection
+
+
+@pytest.mark.parametrize("text", ["a\r\nset-cookie: x=y", "a\nx: y", "a\r\n\r\n<script>", "\u2028x", "a\x00b"])
+async def test_no_text_becomes_a_header(hostile: httpx2.AsyncClient, text: str) -> None:
+    """Response splitting, by each address that answers with a header of the request's making."""
+    for path in ("/find?q={}", "/signin?next={}", "/settings?zone={}&keep=1", "/oidc?next={}", "/jobs/{}"):
+        answer = await hostile.get(path.format(quote(text)))
+
+        assert answer.status_code < 500
+        assert "x" not in answer.headers
+        assert "x=y" not in answer.headers.get("set-cookie", "")
+        assert not any(sign in said for said in answer.headers.values() for sign in "\r\n\0")
+
+
+def test_no_name_has_a_control_character() -> None:
+    """S15: what reaches terminals, logs and headers is checked where it enters."""
+    for text in ("a\r\nb", "a\x1b[31m", "a\x00", "a\u202eb", "\u2028"):
+        with pytest.raises(InvalidName):
+            Everytick("memory://", name="shop").job(every("1h"), name=f"x{text}x")(lambda: None)
+
+
+TRAVERSALS = [
+    "../asgi.py",
+    "..%2fasgi.py",
+    "%2e%2e/asgi.py",
+    "%2e%2e%2fasgi.py",
+    "..%5casgi.py",
+    "..%255casgi.py",
+    "..%252fasgi.py",
+    "....//asgi.py",
+    "..;/asgi.py",
+    "..%c0%afasgi.py",
+    "..%ef%bc%8fasgi.py",
+    "%c0%ae%c0%ae/asgi.py",
+    "..%00/asgi.py",
+    "..%0d/asgi.py",
+    "app.css%00.js",
+    "app.css/../../asgi.py",
+    "app.css/..%2f..%2fasgi.py",
+    "./../asgi.py",
+    "/etc/passwd",
+    "%2fetc%2fpasswd",
+    "//etc/passwd",
+    "file:///etc/passwd",
+    "..\\asgi.py",
+    "..\\..\\asgi.py",
+    "%5c%5c127.0.0.1%5cx",
+    "C:\\windows\\win.ini",
+    "~root/.ssh/id_rsa",
+    "proc/self/environ",
+    "..%u2215asgi.py",
+    "%252e%252e%252fasgi.py",
+]
+
+
+async def test_no_path_leads_to_a_file_that_is_not_ours(hostile: httpx2.AsyncClient) -> None:
+    """S14: thirty encodings, for files of pages, pages of jobs and the output of runs."""
+    assert len(TRAVERSALS) == 30
+    for text in TRAVERSALS:
+        for path in (f"/static/{text}", f"/occurrences/{text}", f"/api/occurrences/{text}/output", f"/files?at={text}"):
+            answer = await hostile.get(path)
+
+            assert answer.status_code < 500, path
+            assert "root:" not in answer.text, path
+            assert "everytick.web" not in answer.text, path
+
+
+# ----------------------------------------------------------------------------------------------- what viewers see
+
+CANARY = "canary-7f3a91"
+
+
+@pytest.fixture
+async def secretive() -> AsyncIterator[tuple[Everytick, dict[str, httpx2.AsyncClient]]]:
+    """A job whose payload, result, error and output hold a canary; a viewer and an operator."""
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    await store.open()
+    tick = Everytick(store, name="shop")
+
+    @tick.job(every("1h", start=START.isoformat()), name="good", payload={"said": f"{CANARY}-payload"})
+    def good(said: str) -> str:
+        return f"{CANARY}-result"
+
+    @tick.job(every("1h", start=START.isoformat()), name="bad")
+    def bad() -> None:
+        raise ValueError(f"{CANARY}-error")
+
+    await tick.sync()
+    await drain(tick, store)
+    clock.move(minutes=61)
+    await drain(tick, store)
+    with tick.acting_as(SETUP):
+        await tick.people.add_user("root", Role.ADMIN)
+        texts = {str(role): (await tick.people.add_token(str(role), role)).text for role in Role}
+        await tick.trigger("good", {"said": f"{CANARY}-triggered"}, at=clock.time + timedelta(hours=2))
+    service = asgi(tick)
+    service.app.state.rates._reads = Throttle(1_000_000, 1)
+    transport = httpx2.ASGITransport(service)
+    yield (
+        tick,
+        {
+            role: httpx2.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1", headers={"authorization": f"Bearer {text}"}
+            )
+            for role, text in texts.items()
+        },
+    )
+    await store.close()
+
+
+async def test_a_viewer_sees_no_payload_result_or_error(secretive: Any) -> None:
+    """S3, S12: on no page and in no answer of the API; an operator sees them."""
+    tick, asking = secretive
+    ids = {job: next(each.id for each in await tick.history(job)) for job in ("good", "bad")}
+    paths = {path for method, path, _ in ROUTES if method == "GET" and not path.startswith(("/live", "/api/events"))}
+    seen: dict[str, set[str]] = {"viewer": set(), "operator": set()}
+    for role in seen:
+        for path in paths:
+            for job, id_ in list(ids.items())[: 2 if "{" in path else 1]:
+                at = filled(path, {"job": job, "occurrence": id_, "id": id_})
+                for accept in ("text/html", "application/json"):
+                    if CANARY in (await asking[role].get(at, headers={"accept": accept})).text:
+                        seen[role].add(path)
+
+    assert seen["viewer"] == set()
+    assert seen["operator"], "else there would be nothing to hide"
