@@ -8,21 +8,24 @@ body until everything is written.
 import asyncio
 import sqlite3
 import time
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 import asyncpg
 
 from bench._beside import Figures, Watch
 from bench._node import hourly, opened, running
 from everytick.domain.changes import Put
+from everytick.stores.addresses import AnyStore
 
 JOBS = 1_000
+Then: TypeAlias = Callable[[AnyStore], Awaitable[None]]
 
 POSTGRES_FILL = """
 with made as (
     insert into everytick.occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at,
                                       ready_at, covers_through, created_at, updated_at, needs, reason)
-    select gen_random_uuid(), 1 + n % $2, 1, at, 0, 0, 0, false, at, at, at, at, at, '', 'on time'
+    select gen_random_uuid(), 1 + n % $2, 1, at, 0, 0, 0, false, at, at, at, now(), now(), '', 'on time'
       from (select n, clock_timestamp() - make_interval(secs => $1 - n) as at from generate_series(1, $1) n) o
     returning *
 ), actives as (
@@ -37,7 +40,7 @@ with recursive o (n, at) as (
 )
 insert into occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                         covers_through, created_at, updated_at, needs, reason)
-select randomblob(16), 1 + n % :jobs, 1, at, 0, 0, 0, 0, at, at, at, at, at, '', 'on time' from o
+select randomblob(16), 1 + n % :jobs, 1, at, 0, 0, 0, 0, at, at, at, :now, :now, '', 'on time' from o
 """
 COUNTS = """
 select (select count(*) from {schema}occurrence where status = 10), (select count(*) from {schema}task_run),
@@ -128,8 +131,13 @@ async def until_planned(tables: PostgresTables | SqliteTables) -> None:
     raise AssertionError("the jobs were not planned within a minute")
 
 
-async def drained(address: str, slots: int, backlog: int, tasks: int, server: int | None = None) -> Figures:
-    """Run the backlog with a node of so many slots; every occurrence has so many tasks, one after another."""
+async def drained(
+    address: str, slots: int, backlog: int, tasks: int, server: int | None = None, then: Then | None = None
+) -> Figures:
+    """Run the backlog with a node of so many slots; every occurrence has so many tasks, one after another.
+
+    `then` is done with the open store after the watch has stopped.
+    """
     tables = SqliteTables(address) if address.startswith("sqlite") else PostgresTables(address)
     await tables.clear()
     watch = Watch(server)
@@ -141,6 +149,8 @@ async def drained(address: str, slots: int, backlog: int, tasks: int, server: in
             await tables.fill(backlog)
             await bodies.all_ran.wait()
         watch.__exit__()
+        if then is not None:
+            await then(store)
     expected = (backlog, backlog * tasks, backlog * tasks)
     found = await tables.counts()
     assert found == expected, f"completed occurrences, runs and attempts are {found}, not {expected}"

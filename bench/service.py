@@ -1,0 +1,260 @@
+"""The service beside a running node: budgets of the pages, a load of reads, event streams, and what they cost a tick.
+
+    python3 dev.py bench service                  on PostgreSQL and on SQLite
+    .venv/bin/python bench/service.py sqlite      on one of them
+    .venv/bin/python bench/service.py ADDRESS     on a store that is filled already
+    .venv/bin/python bench/service.py short …     the same in a minute, for a first look
+
+The store holds 10,000 jobs and a million occurrences. One process runs a node with a job every second and serves the
+dashboard; this one asks. Every page is opened 20 times on one connection. Then 200 requests a second of mixed reads
+come evenly for 20 seconds, whether earlier ones are answered or not: a request counts from when it was to be sent.
+Lateness is that of the job, first with nobody looking, then with 20 dashboards that are open and live. At last 100
+event streams are open while the process is told to stop.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench._beside import durable_server, judged, percentile
+from bench._browsing import Connection, read_head
+from bench._history import fill
+
+JOBS, OCCURRENCES = 10_000, 1_000_000
+FIRST_BYTE, COMPLETE, HTML, SENT = 0.050, 0.150, 120_000, 20_000
+"""Budgets of a page: seconds, and bytes before and after compression."""
+
+RATE, P99 = 200, 0.250
+DASHBOARDS = 20
+STREAMS, EXIT_SECONDS = 100, 2.0
+
+
+class Scale(NamedTuple):
+    """How often each page is opened, and how many seconds the load and the lateness are measured."""
+
+    opened: int = 20
+    load_seconds: int = 20
+    lateness_seconds: int = 30
+
+
+SHORT = Scale(3, 5, 8)
+
+NODE = """
+import sys, time
+from everytick import Context, Everytick, every
+
+# Of a queue of its own: the jobs that fill the store are no work of this node.
+tick = Everytick(sys.argv[1], name="bench-service", queues=("bench",))
+
+@tick.job(every("1s"), name="bench-pulse", queue="bench")
+async def pulse(ctx: Context) -> None:
+    print(f"late {time.time() - ctx.scheduled_for.timestamp()}", flush=True)
+
+@tick.on_event
+def tell(event: object) -> None:
+    if tick.web_url and not told:
+        told.append(tick.web_url)
+        print(f"url {tick.web_url}", flush=True)
+
+told: list[str] = []
+tick.run(web="127.0.0.1:0")
+"""
+
+
+class NodeProcess:
+    """A process with a node and the service. It prints how late each run of its job began."""
+
+    def __init__(self, address: str) -> None:
+        self.lateness: list[float] = []
+        self.url = ""
+        self._child = subprocess.Popen([sys.executable, "-c", NODE, address], stdout=subprocess.PIPE, text=True)
+        self._is_up = asyncio.Event()
+
+    async def up(self) -> None:
+        """Return when the service has told its address."""
+        loop = asyncio.get_running_loop()
+
+        def read() -> None:
+            assert self._child.stdout is not None, "it is piped"
+            for line in self._child.stdout:
+                what, text = line.split()
+                if what == "url":
+                    self.url = text
+                    loop.call_soon_threadsafe(self._is_up.set)
+                else:
+                    self.lateness.append(float(text))
+
+        self._reading = loop.run_in_executor(None, read)
+        await asyncio.wait_for(self._is_up.wait(), 120)
+
+    async def stop(self) -> float:
+        """Tell it to stop; seconds until it has left."""
+        began = time.perf_counter()
+        self._child.send_signal(signal.SIGTERM)
+        await self._reading
+        code = await asyncio.to_thread(self._child.wait, 60)
+        assert code == 0, f"the node left with {code}"
+        return time.perf_counter() - began
+
+
+async def pages(url: str) -> list[str]:
+    """Return the addresses of the pages, with a job and an occurrence of the filled store."""
+    asking = Connection(url)
+    job = json.loads((await asking.get("/api/jobs?contains=job&limit=1")).body)["items"][0]["name"]
+    run = json.loads((await asking.get("/api/occurrences?limit=1")).body)["items"][0]["id"]
+    await asking.close()
+    own = [f"/jobs/{job}", f"/occurrences/{run}", f"/history?job={job}", f"/year?job={job}"]
+    return ["/", "/?w=3d", "/jobs", "/history", "/agenda", "/nodes", "/files", "/audit", "/lab", *own]
+
+
+async def budgets(url: str, paths: Sequence[str], scale: Scale) -> bool:
+    """Open every page many times; whether all of them keep their budgets."""
+    enough, asking = True, Connection(url)
+    for path in paths:
+        answers = [await asking.get(path) for _ in range(scale.opened)]
+        assert all(each.status == 200 for each in answers), f"{path} answered {answers[0].status}"
+        first = percentile([each.first_byte for each in answers], 50)
+        whole = percentile([each.complete for each in answers], 50)
+        size, sent = len(answers[0].body), answers[0].sent
+        good = first <= FIRST_BYTE and whole <= COMPLETE and size <= HTML and sent <= SENT
+        enough &= good
+        print(
+            f"  {path:40.40} first byte {1e3 * first:5.0f} ms, complete {1e3 * whole:5.0f} ms, "
+            f"{size / 1e3:5.1f} KB, {sent / 1e3:4.1f} KB sent: {judged(good)}",
+            flush=True,
+        )
+    await asking.close()
+    return enough
+
+
+async def load(url: str, paths: Sequence[str], scale: Scale) -> bool:
+    """Ask at a fixed rate, whether earlier requests are answered or not; whether the slowest hundredth is in time."""
+    free: asyncio.Queue[Connection] = asyncio.Queue()
+    for _ in range(64):
+        free.put_nowait(Connection(url))
+    times: list[float] = []
+    began = time.perf_counter()
+
+    async def one(number: int) -> None:
+        due = began + number / RATE
+        await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        connection = await free.get()
+        answer = await connection.get(paths[number % len(paths)])
+        assert answer.status in (200, 304), f"{paths[number % len(paths)]} answered {answer.status}"
+        times.append(time.perf_counter() - due)
+        free.put_nowait(connection)
+
+    await asyncio.gather(*(one(number) for number in range(RATE * scale.load_seconds)))
+    took = time.perf_counter() - began
+    good = percentile(times, 99) <= P99
+    print(
+        f"  {RATE} requests a second for {scale.load_seconds} s: answered {len(times) / took:.0f} a second, "
+        f"p50 {1e3 * percentile(times, 50):.0f} ms, p99 {1e3 * percentile(times, 99):.0f} ms, "
+        f"at most {1e3 * P99:.0f}: {judged(good)}",
+        flush=True,
+    )
+    return good
+
+
+@asynccontextmanager
+async def stream(url: str, path: str) -> AsyncIterator[asyncio.Task[int]]:
+    """Keep an event stream open; the task counts its bytes and ends with it."""
+    connection = Connection(url)
+    reader = await connection.send(path, accept="text/event-stream")
+    status, _ = await read_head(reader)
+    assert status == 200, f"{path} answered {status}"
+
+    async def read() -> int:
+        count = 0
+        while got := await reader.read(65_536):
+            count += len(got)
+        return count
+
+    reading = asyncio.create_task(read())
+    try:
+        yield reading
+    finally:
+        reading.cancel()
+        await connection.close()
+
+
+async def lateness(node: NodeProcess, dashboards: int, scale: Scale) -> float:
+    """Return the 90th percentile of the lateness while so many dashboards are open and ask for what changed."""
+    async with AsyncExitStack() as opened:
+        for _ in range(dashboards):
+            await opened.enter_async_context(stream(node.url, "/live"))
+
+        async def look() -> None:
+            asking = Connection(node.url)
+            while True:
+                await asking.get("/")
+                for _ in range(30):
+                    await asyncio.sleep(1)
+                    end = time.time()
+                    await asking.get(f"/lanes/bench-pulse?after={end - 54_000:.0f}&through={end:.0f}")
+
+        looking = [asyncio.create_task(look()) for _ in range(dashboards)]
+        node.lateness.clear()
+        await asyncio.sleep(scale.lateness_seconds)
+        for each in looking:
+            each.cancel()
+        await asyncio.gather(*looking, return_exceptions=True)
+        return percentile(node.lateness, 90)
+
+
+async def filled(name: str, address: str, scale: Scale) -> bool:
+    """Fill the store and measure it."""
+    began = time.perf_counter()
+    await fill(address, jobs=JOBS, occurrences=OCCURRENCES)
+    print(f"{name}: {JOBS:,} jobs and {OCCURRENCES:,} occurrences, filled in {time.perf_counter() - began:.0f} s")
+    return await measured(address, scale)
+
+
+async def measured(address: str, scale: Scale) -> bool:
+    """Measure everything on one store; whether all of it is good enough."""
+    print(f"  load average of the machine: {', '.join(f'{each:.1f}' for each in os.getloadavg())}", flush=True)
+    node = NodeProcess(address)
+    await node.up()
+    paths = await pages(node.url)
+    enough = await budgets(node.url, paths, scale)
+    enough &= await load(node.url, paths, scale)
+    alone, watched = await lateness(node, 0, scale), await lateness(node, DASHBOARDS, scale)
+    print(f"  lateness p90: {1e3 * alone:.0f} ms, with {DASHBOARDS} dashboards {1e3 * watched:.0f} ms", flush=True)
+    async with AsyncExitStack() as opened:
+        for _ in range(STREAMS):
+            await opened.enter_async_context(stream(node.url, "/api/events"))
+        left = await node.stop()
+    print(f"  SIGTERM with {STREAMS} streams: left after {left:.2f} s: {judged(left <= EXIT_SECONDS)}", flush=True)
+    return enough and left <= EXIT_SECONDS
+
+
+def main() -> int:
+    """Print every figure; 0 if all of them are good enough."""
+    scale = SHORT if "short" in sys.argv[1:] else Scale()
+    wanted = [each for each in sys.argv[1:] if each != "short"] or ["postgres", "sqlite"]
+    enough = True
+    for each in wanted:
+        if each == "postgres":
+            with durable_server() as (address, _):
+                enough &= asyncio.run(filled("PostgreSQL", address, scale))
+        elif each == "sqlite":
+            with tempfile.TemporaryDirectory() as folder:
+                enough &= asyncio.run(filled("SQLite", f"sqlite:///{Path(folder) / 'store.db'}", scale))
+        else:
+            enough &= asyncio.run(measured(each, scale))
+    return int(not enough)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
