@@ -58,6 +58,8 @@ class FolderWatch:
         self._known: set[Mistake] = set()
         self._in_step = self._was_whole = False
         self._is_counted = False
+        # One look at a time: of two at once, the one that read the folder first could be the last to keep what it read.
+        self._looking = asyncio.Lock()
 
     def stop(self) -> None:
         """Let `run` end after its current write."""
@@ -65,9 +67,10 @@ class FolderWatch:
 
     async def look(self) -> bool:
         """Sync the folder into the store. Return whether the store answered."""
-        # Watch before reading: a change during the read is seen afterwards.
-        self._look_out()
-        return await self._sync()
+        async with self._looking:
+            # Watch before reading: a change during the read is seen afterwards.
+            self._look_out()
+            return await self._sync()
 
     async def run(self) -> None:
         """Sync the folder and each change of it until stopped. While the store is away, try again."""

@@ -1,0 +1,47 @@
+"""Watching a folder: looks at it come one after another."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+from everytick.sources.files import Folder, SourceEvent
+from everytick.sources.watching import FolderWatch
+from everytick.stores.addresses import store_of
+
+GOOD = 'version: 1\njobs: {nightly: {schedule: "30 2 * * *", command: "true"}}\n'
+
+
+class SlowFolder(Folder):
+    """A folder on a slow disk: the first look has read what was there, and is kept from going on."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.has_read, self.go_on = threading.Event(), threading.Event()
+
+    def load(self) -> list[SourceEvent]:
+        events = super().load()
+        if not self.has_read.is_set():
+            files = self._files
+            self.has_read.set()
+            assert self.go_on.wait(30)
+            self._files = files
+        return events
+
+
+async def test_a_slow_look_does_not_hide_what_a_later_one_found(tmp_path: Path) -> None:
+    (tmp_path / "old.yaml").write_text(GOOD)
+    folder = SlowFolder(tmp_path)
+    store = store_of("memory://")
+    await store.open()
+    watch = FolderWatch(store, folder)
+    slow = asyncio.create_task(watch.look())
+    assert await asyncio.to_thread(folder.has_read.wait, 30)
+    (tmp_path / "new.yaml").write_text("version: 1\njobs: 3\n")
+    later = asyncio.create_task(watch.look())
+    # The later look either waits for the slow one or has the time to overtake it.
+    await asyncio.wait({later}, timeout=0.5)
+    folder.go_on.set()
+    assert all(await asyncio.gather(slow, later))
+    watch.close()
+    await store.close()
+    assert [state.path.name for state in folder.files] == ["new.yaml", "old.yaml"]
