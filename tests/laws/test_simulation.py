@@ -9,6 +9,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from everytick.domain.job import Job
+from everytick.domain.lookups import Spans
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.schedules.codec import schedule
 from everytick.simulate.forecast import foresee
@@ -120,7 +121,7 @@ def by_a_node(jobs: list[dict[str, Any]], slots: int, outage: Outage) -> tuple[H
         await node.stop()
 
     async def told(world: World, job: Job) -> None:
-        left_out[job.name] = sum(each.count or 0 for each in await world.store.spans(job.id, NOON, UNTIL))
+        left_out[job.name] = sum(each.count or 0 for each in await world.store.ask(Spans(job.id, NOON, UNTIL)))
         for each in await world.history(job):
             if each.status is OccurrenceStatus.SUPERSEDED:
                 left_out[job.name] += 1

@@ -8,8 +8,7 @@ from everytick.errors import StoreBroken, StoreUnavailable
 from everytick.stores.base import Claim
 
 READS = frozenset(
-    {"now", "bell", "ahead", "due", "look", "get", "list", "editions", "history", "whole", "existing", "spans"}
-    | {"nodes", "reports", "parked", "undefined"}
+    {"now", "bell", "ahead", "due", "look", "get", "list", "history", "whole", "existing", "ask"} | {"nodes", "reports"}
 )
 """Verbs that change nothing: a database that is read only answers them."""
 

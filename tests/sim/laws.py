@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from everytick.domain import ids
 from everytick.domain.decisions import Why
+from everytick.domain.lookups import Spans
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED
 from everytick.stores.base import HistoryFilter
@@ -72,7 +73,7 @@ async def require_nothing_lost(world: World) -> None:
         assert first is not None
         last = record.job.updated_at
         assert last is not None
-        spans = [span for span in await world.store.spans(record.job.id, first, last) if span.why is not Why.MOVED]
+        spans = [span for span in await world.store.ask(Spans(record.job.id, first, last)) if span.why is not Why.MOVED]
         seen = (await world.store.look([record.job.id]))[record.job.id]
         moving = {each.at for each in seen.adjustments if each.to is not None and each.vacates and not each.done}
         is_local = record.job.settings.on_store_outage == "fire_local"

@@ -11,6 +11,7 @@ from everytick.deciding.past import past_instants
 from everytick.domain import ids
 from everytick.domain.backfills import BackfillOrder, BackfillStatus
 from everytick.domain.facts import PlanBackfill, SteerBackfill
+from everytick.domain.lookups import Editions, NewestBackfills
 from everytick.domain.statuses import ENDED
 from everytick.errors import EverytickError
 from everytick.stores.base import HistoryFilter
@@ -54,7 +55,7 @@ class Backfills(World):
     async def steer(self) -> None:
         """One backfill is paused, and another one goes on."""
         for to in (BackfillStatus.PAUSED, BackfillStatus.RUNNING):
-            known = await self.store.backfills()
+            known = await self.store.ask(NewestBackfills())
             if known:
                 each = self.chance.choice(known)
                 [job_id] = [record.job.id for record in await self.store.list() if record.job.name == each.job]
@@ -63,7 +64,7 @@ class Backfills(World):
 
     async def go_on(self) -> None:
         """What was paused goes on."""
-        for each in await self.store.backfills():
+        for each in await self.store.ask(NewestBackfills()):
             if each.status is BackfillStatus.PAUSED:
                 [job_id] = [record.job.id for record in await self.store.list() if record.job.name == each.job]
                 await self.store.request(job_id, SteerBackfill(each.id, BackfillStatus.RUNNING, "somebody"))
@@ -91,12 +92,12 @@ async def life(world: Backfills) -> None:
 
 async def require_everything_filled(world: World) -> None:
     """Each backfill has filled every instant of its time, and all of it has ended."""
-    found = await world.store.backfills()
+    found = await world.store.ask(NewestBackfills())
     assert found, "somebody has filled something"
     for each in found:
         assert each.status is BackfillStatus.COMPLETED, f"{each.id} of {each.job} is {each.status}"
         [record] = [one for one in await world.store.list() if one.job.name == each.job]
-        known = await world.store.editions(record.job.id, [1])
+        known = await world.store.ask(Editions(record.job.id, [1]))
         named = [at for at, _ in past_instants(known, each.order.after, each.order.through)]
         made = (await world.store.history(HistoryFilter(job_id=record.job.id, limit=100_000))).occurrences
         ended = {one.id for one in made if one.status in ENDED}

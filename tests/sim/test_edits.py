@@ -12,6 +12,7 @@ import pytest
 from everytick.deciding.past import past_instants
 from everytick.domain import ids
 from everytick.domain.changes import Put
+from everytick.domain.lookups import Editions, Spans
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import update_policy
 from everytick.domain.updates import switched
@@ -71,7 +72,7 @@ class Edits(World):
         name = self.chance.choice(sorted(self.words))
         [record] = [each for each in await self.store.list() if each.job.name == name]
         old = self.chance.randint(1, record.job.version)
-        [edition] = await self.store.editions(record.job.id, [old])
+        [edition] = await self.store.ask(Editions(record.job.id, [old]))
         policy = update_policy(self.chance.choice(POLICIES))
         await self._apply(Put(switched(edition.job, record.job), record.job.version, policy))
 
@@ -125,10 +126,10 @@ async def require_each_instant_decided_once(world: World) -> None:
         job = record.job
         assert job.created_at is not None
         assert job.updated_at is not None
-        known = await world.store.editions(job.id, range(1, job.version + 1))
+        known = await world.store.ask(Editions(job.id, range(1, job.version + 1)))
         made = (await world.store.history(HistoryFilter(job_id=job.id, limit=100_000))).occurrences
         scheduled = {each.id: each for each in made if each.cause is Cause.SCHEDULE}
-        spans = await world.store.spans(job.id, job.created_at, job.updated_at)
+        spans = await world.store.ask(Spans(job.id, job.created_at, job.updated_at))
         named = set()
         for instant, _ in past_instants(known, job.created_at, job.updated_at):
             named.add(ids.occurrence_id(job.id, instant))

@@ -8,6 +8,7 @@ import pytest
 
 from everytick.domain.facts import DropLimit, PutBrake, ReleaseBrake, SetLimit
 from everytick.domain.limits import Rate
+from everytick.domain.lookups import LimitsAndBrakes
 from everytick.stores.base import HistoryFilter
 from tests.sim.jobs import JOBS, Words
 from tests.sim.laws import lived, seeds
@@ -87,7 +88,7 @@ class Limited(World):
         running = await self.owned()
         for name, bound in self.bounds.items():
             assert running[name] <= bound, f"{running[name]} of {name} run, and {bound} may"
-        limits = await self.store.limits()
+        limits = await self.store.ask(LimitsAndBrakes())
         for record in limits.reaches:
             name, limit = record.reach.name, record.reach.limit
             if limit is not None and limit.most is not None and name in self.bounds:

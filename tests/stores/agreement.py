@@ -39,11 +39,20 @@ from everytick.domain.facts import (
     UndoReschedule,
 )
 from everytick.domain.limits import Rate
+from everytick.domain.lookups import (
+    Breaches,
+    ComingRuns,
+    LaterRequests,
+    LimitsAndBrakes,
+    NewestBackfills,
+    Promises,
+    Spans,
+    UndefinedJobs,
+)
 from everytick.domain.notes import Log, Note, Progress
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.payload import payload
 from everytick.domain.policies import UpdatePolicy, update_policy
-from everytick.domain.promises import BreachFilter
 from everytick.domain.rollouts import RolloutVerdict, Way
 from everytick.domain.snapshots import Missed
 from everytick.domain.steps import AttemptEnded, Claimed, Released, Step, Stopping, WaitOver
@@ -221,7 +230,7 @@ class Pair:
 
     async def do_retire(self) -> None:
         """Remove what is marked; now and then by a mark that is not the job's."""
-        undefined = await self.both("undefined")
+        undefined = await self.both("ask", UndefinedJobs())
         wrong = timedelta(seconds=self.random.choice([0, 0, 0, 1]))
         marks = {each.job_id: each.since - wrong for each in undefined.jobs if self.random.random() < 0.5}
         await self.both("retire", marks, after=timedelta(minutes=self.random.choice([0, 10])), by="node-1")
@@ -261,7 +270,7 @@ class Pair:
 
     async def do_steer(self) -> None:
         job_id = await self.job_id()
-        known = await self.both("backfills", job_id) or ()
+        known = await self.both("ask", NewestBackfills(job_id)) or ()
         ids = [each.id for each in known] or ["backfill_none"]
         to = self.random.choice([BackfillStatus.RUNNING, BackfillStatus.PAUSED, BackfillStatus.CANCELED])
         await self.both("request", job_id, SteerBackfill(self.random.choice(ids), to, "eve"))
@@ -320,7 +329,7 @@ class Pair:
         await self.both("request", self.random.choice(REACHES), self.random.choice(choices))
 
     async def do_limits(self) -> None:
-        await self.both("limits")
+        await self.both("ask", LimitsAndBrakes())
 
     async def do_plan(self) -> None:
         limit, scope = self.random.choice([1, 100]), await self.scope(0.9)
@@ -534,11 +543,11 @@ class Pair:
 
     async def do_later(self) -> None:
         """Ask for the requests that were asked for at a time."""
-        await self.both("later", [await self.job_id(), "job_none"], self.random.choice([1, 100]))
+        await self.both("ask", LaterRequests([await self.job_id(), "job_none"], self.random.choice([1, 100])))
 
     async def do_coming(self) -> None:
         """Ask for the runs to come that are written down."""
-        await self.both("coming", [await self.job_id(), "job_none"])
+        await self.both("ask", ComingRuns([await self.job_id(), "job_none"]))
 
     async def do_report(self) -> None:
         owed = await self.both("reports", await self.scope(0.8), 50)
@@ -571,24 +580,24 @@ class Pair:
         records = await self.both("list")
         await self.both("get", [record.job.id for record in records])
         await self.both("look", [record.job.id for record in records])
-        await self.both("later", [record.job.id for record in records], 1000)
-        await self.both("coming", [record.job.id for record in records])
+        await self.both("ask", LaterRequests([record.job.id for record in records], 1000))
+        await self.both("ask", ComingRuns([record.job.id for record in records]))
         await self.both("ahead", NodeScope("node-1", NEEDS))
-        await self.both("undefined")
-        await self.both("limits")
+        await self.both("ask", UndefinedJobs())
+        await self.both("ask", LimitsAndBrakes())
         found = (await self.both("history", HistoryFilter())).occurrences
         for id_ in [each.id for each in found] + self.asked:
             await self.both("whole", id_)
         await self.both("existing", [each.id for each in found] + self.asked)
         await self.both("existing", LOWER_HALF)
-        await self.both("backfills")
+        await self.both("ask", NewestBackfills())
         for job_id in {each.job_id for each in found} | {record.job.id for record in records}:
-            await self.both("spans", job_id, self.now() - timedelta(days=9), self.now())
+            await self.both("ask", Spans(job_id, self.now() - timedelta(days=9), self.now()))
         await self.both("reports", NodeScope("node-1", NEEDS), 1000)
         await self.both("promises", NodeScope("node-1", NEEDS), 1000)
-        await self.both("promised")
+        await self.both("ask", Promises())
         for job_id in (None, await self.job_id()):
-            await self.both("breaches", BreachFilter(job_id, self.random.random() < 0.5))
+            await self.both("ask", Breaches(job_id, self.random.random() < 0.5))
         for question in questions(self.now(), sorted({each.job_id for each in found})):
             await self.both("ask", question)
         await self._nodes()

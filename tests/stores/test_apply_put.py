@@ -8,6 +8,7 @@ import pytest
 from everytick.domain.config import Level, overrides
 from everytick.domain.facts import Amend, Pause, Resume, Skip, Trigger
 from everytick.domain.ids import job_id
+from everytick.domain.lookups import Spans
 from everytick.domain.snapshots import Edition, Missed
 from everytick.errors import DuplicateDefinition, TooManyEditions, VersionConflict
 from everytick.schedules import codec
@@ -234,7 +235,7 @@ async def test_edits_of_a_job_whose_schedule_is_held_never_run_out(
     else:
         await put(store, job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
-    spans = await store.spans(stored.job_id, begun, clock.time)
+    spans = await store.ask(Spans(stored.job_id, begun, clock.time))
     assert {str(span.why) for span in spans} == {held}
     assert sum(span.count or 0 for span in spans) == 40
     assert all(one.through <= other.after for one, other in pairwise(spans))

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
 from everytick.domain.facts import Pause, Resume, Trigger
+from everytick.domain.lookups import Spans
 from everytick.domain.outcome import Failed, Succeeded
 from everytick.domain.policies import Overlap
 from everytick.domain.retry import Retry
@@ -61,7 +62,7 @@ async def test_the_last_end_is_known_to_the_plans_that_follow(store: AnyStore, c
     await plan_once(store)
 
     assert await statuses(store) == ["completed", "completed"]
-    [span] = await store.spans(stored.job_id, clock.time - HOUR, clock.time)
+    [span] = await store.ask(Spans(stored.job_id, clock.time - HOUR, clock.time))
     assert span.why == "already successful"
 
 

@@ -10,6 +10,7 @@ from everytick.domain import ids
 from everytick.domain.backfills import OPEN_LIMIT, BackfillOrder, BackfillRecord, BackfillStatus
 from everytick.domain.changes import Remove
 from everytick.domain.facts import Pause, PlanBackfill, SteerBackfill
+from everytick.domain.lookups import NewestBackfills
 from everytick.domain.needs import LATE
 from everytick.domain.outcome import Outcome
 from everytick.domain.policies import Overlap
@@ -56,7 +57,7 @@ async def hourly(store: AnyStore, **policies: Any) -> Stored:
 
 
 async def seen(store: AnyStore, id_: str) -> BackfillRecord:
-    [found] = [each for each in await store.backfills() if each.id == id_]
+    [found] = [each for each in await store.ask(NewestBackfills()) if each.id == id_]
     return found
 
 
@@ -290,7 +291,7 @@ async def test_a_disabled_or_removed_job_takes_none_and_its_own_ends_with_it(
     assert (await seen(store, id_)).status == "canceled"
     while not await store.purge(stored.job_id):
         pass
-    assert await store.backfills() == []
+    assert await store.ask(NewestBackfills()) == []
 
 
 async def test_it_knows_what_became_of_its_occurrences_after_they_are_forgotten(
@@ -318,7 +319,7 @@ async def test_a_job_has_room_for_some_open_backfills(store: AnyStore, clock: Ma
         await begun(store, clock, stored, key=f"fill-{number}")
     with pytest.raises(Conflict, match="wait for one of them, or cancel one"):
         await begun(store, clock, stored, key="one too many")
-    assert len(await store.backfills(stored.job_id)) == OPEN_LIMIT
+    assert len(await store.ask(NewestBackfills(stored.job_id))) == OPEN_LIMIT
 
 
 async def test_an_unknown_backfill_is_not_found(store: AnyStore, clock: ManualClock) -> None:

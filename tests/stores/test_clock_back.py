@@ -6,6 +6,7 @@ import pytest
 
 from everytick.domain.decisions import put_off
 from everytick.domain.facts import Fact, Pause, Resume, Rewind, Skip, Trigger, Undo
+from everytick.domain.lookups import Spans
 from everytick.domain.outcome import Failed
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import NodeScope
@@ -119,7 +120,7 @@ async def test_jobs_that_were_decided_ahead_are_named_and_can_be_set_right(store
     assert [each.id for each in after if each.id in {kept.id for kept in before}] == [each.id for each in before]
     minutes = {round((each.scheduled_for - START) / timedelta(minutes=1)) for each in after}
     assert minutes == {10, 20, 30, 40}
-    spans = await store.spans(early.job_id, START, START + HOUR)
+    spans = await store.ask(Spans(early.job_id, START, START + HOUR))
     assert list(spans) == []
 
 

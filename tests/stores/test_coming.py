@@ -8,9 +8,9 @@ import pytest
 from everytick.domain.changes import Put, Remove
 from everytick.domain.config import Level, overrides
 from everytick.domain.facts import Amend, Fact, Move, Pause, Reschedule, Resume, Skip, Undo, UndoReschedule
-from everytick.domain.upcoming import ComingRun, Mark, coming, coming_runs
+from everytick.domain.lookups import ComingRuns
+from everytick.domain.upcoming import Coming, ComingRun, Mark, coming, coming_runs
 from everytick.errors import InvalidPolicies
-from everytick.stores.base import Coming
 from tests.stores.acting import AnyStore, job, occurrences, plan_once, put, remove, run_one
 from tests.stores.clock import START, ManualClock
 
@@ -22,7 +22,7 @@ def at(hour: int, minute: int = 0) -> datetime:
 
 
 async def shown(store: AnyStore, job_id: str) -> list[datetime]:
-    found = (await store.coming([job_id])).get(job_id, Coming(()))
+    found = (await store.ask(ComingRuns([job_id]))).get(job_id, Coming(()))
     return [run.at for run in found.runs]
 
 
@@ -53,7 +53,7 @@ async def test_a_horizon_of_a_time_is_counted_from_the_next_run(store: AnyStore,
 async def test_a_job_without_a_horizon_writes_nothing(store: AnyStore, clock: ManualClock) -> None:
     stored = await put(store, job())
     await plan_once(store)
-    assert await store.coming([stored.job_id, "job_none"]) == {}
+    assert await store.ask(ComingRuns([stored.job_id, "job_none"])) == {}
 
 
 async def test_the_runs_follow_what_people_say(store: AnyStore, clock: ManualClock) -> None:
@@ -78,7 +78,7 @@ async def test_the_runs_follow_what_people_say(store: AnyStore, clock: ManualClo
         await plan_once(store)
         if not isinstance(fact, Reschedule):
             assert await shown(store, stored.job_id) == expected, fact
-    [_, moved, amended] = (await store.coming([stored.job_id]))[stored.job_id].runs
+    [_, moved, amended] = (await store.ask(ComingRuns([stored.job_id])))[stored.job_id].runs
     assert moved == ComingRun(at(11, 20), at(11), Mark.MOVED, "by ada (backup)")
     assert amended == ComingRun(at(12), at(12), Mark.AMENDED, "by ada (audit)", own)
 
@@ -96,7 +96,7 @@ async def test_the_runs_follow_edits_and_go_with_the_horizon_or_the_job(store: A
     await plan_once(store)
     assert await shown(store, stored.job_id) == [at(9, 30)]
     await store.apply([Put(job("report", "30 * * * *"))])
-    assert await store.coming([stored.job_id]) == {}, "the edit itself forgets them"
+    assert await store.ask(ComingRuns([stored.job_id])) == {}, "the edit itself forgets them"
     await store.apply([Put(job("report", horizon=1))])
     await plan_once(store)
     await store.apply([Remove("report")])
@@ -110,7 +110,7 @@ async def test_a_purged_job_leaves_no_run_to_come(store: AnyStore, clock: Manual
     await plan_once(store)
     await remove(store, stored.job_id)
     assert await store.purge(stored.job_id)
-    assert await store.coming([stored.job_id]) == {}
+    assert await store.ask(ComingRuns([stored.job_id])) == {}
 
 
 async def test_what_follows_an_end_is_written_when_it_has_ended(store: AnyStore, clock: ManualClock) -> None:
@@ -128,7 +128,7 @@ async def test_the_edition_of_the_zone_tables_is_kept(store: AnyStore, clock: Ma
 
     stored = await put(store, job(horizon=1))
     await plan_once(store)
-    assert (await store.coming([stored.job_id]))[stored.job_id].zone_data == zone_data().version
+    assert (await store.ask(ComingRuns([stored.job_id])))[stored.job_id].zone_data == zone_data().version
 
 
 @pytest.mark.parametrize("horizon", [0, 1001, -1, "0s", True, "often", 1.5])

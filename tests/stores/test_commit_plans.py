@@ -5,6 +5,7 @@ import pytest
 from everytick.deciding.plan import plan
 from everytick.domain.facts import Move, Pause, Reschedule, Skip
 from everytick.domain.ids import occurrence_id
+from everytick.domain.lookups import Spans
 from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, batch_of, deliver, job, occurrences, plan_once, put, run_one, statuses
 from tests.stores.clock import ManualClock
@@ -149,9 +150,9 @@ async def test_what_was_skipped_is_kept_as_a_span_with_its_reason(store: AnyStor
     begun = clock.time
     clock.move(hours=5, minutes=30)
     await plan_once(store)
-    [span] = await store.spans(stored.job_id, begun, clock.time)
+    [span] = await store.ask(Spans(stored.job_id, begun, clock.time))
     assert (span.why, span.count) == ("not last", 4)
-    assert await store.spans(stored.job_id, clock.time, clock.move(hours=1)) == []
+    assert await store.ask(Spans(stored.job_id, clock.time, clock.move(hours=1))) == []
 
 
 @pytest.mark.parametrize(("to", "when"), [(None, []), (90, ["10:30"])])
@@ -178,7 +179,7 @@ async def test_a_reschedule_takes_the_place_of_the_instants_before_it(store: Any
         clock.move(minutes=15)
         await plan_once(store)
     assert [f"{each.scheduled_for:%H:%M}" for each in await occurrences(store)] == ["11:20"]
-    spans = await store.spans(stored.job_id, clock.time.replace(hour=9), clock.time)
+    spans = await store.ask(Spans(stored.job_id, clock.time.replace(hour=9), clock.time))
     assert {span.why for span in spans} == {"rescheduled"}
     assert sum(span.count or 0 for span in spans) == 2
 

@@ -6,6 +6,7 @@ import pytest
 
 from everytick.domain.changes import Put, Remove
 from everytick.domain.facts import Cancel, Pause, Trigger
+from everytick.domain.lookups import LaterRequests
 from everytick.domain.payload import payload
 from everytick.errors import OccurrenceExists
 from everytick.stores.base import NodeScope
@@ -46,9 +47,10 @@ async def test_it_can_be_seen_and_canceled_before_its_time(store: AnyStore, cloc
     id_ = (await store.request(stored.job_id, Trigger("k", call=1, at=at))).id
     seen = (await store.whole(id_)).occurrence
     assert (seen.status, seen.scheduled_for, seen.line_at) == ("pending", at, at)
-    assert [(job_id, asked.due_at) for job_id, asked in await store.later([stored.job_id], 5)] == [(stored.job_id, at)]
+    later = await store.ask(LaterRequests([stored.job_id], 5))
+    assert [(job_id, asked.due_at) for job_id, asked in later] == [(stored.job_id, at)]
     assert (await store.request(id_, Cancel("not needed"))).changed
-    assert await store.later([stored.job_id], 5) == []
+    assert await store.ask(LaterRequests([stored.job_id], 5)) == []
     await plan_once(store)
     assert (await store.ahead(SCOPE)).wake_at != at
     clock.move(seconds=600)
@@ -68,7 +70,7 @@ async def test_the_same_key_is_the_same_run_whatever_the_time(store: AnyStore, c
     assert (again.id, again.changed) == (first.id, False)
     with pytest.raises(OccurrenceExists):
         await store.request(stored.job_id, Trigger("k", payload(2), call=3, at=at))
-    assert [asked.due_at for _, asked in await store.later([stored.job_id], 5)] == [at]
+    assert [asked.due_at for _, asked in await store.ask(LaterRequests([stored.job_id], 5))] == [at]
 
 
 async def test_a_time_in_the_past_is_now(store: AnyStore, clock: ManualClock) -> None:
@@ -145,5 +147,5 @@ async def test_many_to_come_cost_nothing_and_come_in_order(store: AnyStore, cloc
         await plan_once(store)
     made = await occurrences(store)
     assert sorted(each.scheduled_for for each in made) == [start + number * MINUTE for number in range(1, 201)]
-    assert len(await store.later([stored.job_id], 1000)) == 50
+    assert len(await store.ask(LaterRequests([stored.job_id], 1000))) == 50
     assert (await store.ahead(SCOPE)).wake_at == start + 201 * MINUTE

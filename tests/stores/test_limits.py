@@ -8,6 +8,7 @@ import pytest
 from everytick import schedule
 from everytick.domain.facts import DropLimit, PutBrake, ReleaseBrake, SetLimit, Trigger
 from everytick.domain.limits import LOOKED_AT, Rate
+from everytick.domain.lookups import LimitsAndBrakes
 from everytick.errors import InvalidLimit
 from everytick.stores.base import Claim, NodeScope
 from tests.stores.acting import FAILED, AnyStore, began, ended, everything, job, plan_once, put, put_all, reap
@@ -49,7 +50,7 @@ async def test_no_more_of_a_tag_run_at_once_than_its_limit(store: AnyStore, cloc
 
     await end(store, next(claim for claim in first if claim.job.name == "sync"))
     assert names(await claimed(store, node="node-2")) == ["sync"]
-    [record] = (await store.limits()).reaches
+    [record] = (await store.ask(LimitsAndBrakes())).reaches
     assert (record.running, record.waiting, record.closed) == (2, 1, "limit of tag crm (2 of 2)")
 
 
@@ -196,7 +197,7 @@ async def test_a_limit_can_be_changed_and_taken_away(store: AnyStore, clock: Man
     again = await store.request("tag:crm", DropLimit())
     assert (gone.changed, again.changed) == (True, False)
     assert len(await claimed(store)) == 2
-    told = await store.limits()
+    told = await store.ask(LimitsAndBrakes())
     assert told.reaches == ()
     assert [(each.what, each.reason, each.by) for each in told.changes] == [
         ("limit removed", "mended", "cid"),
@@ -224,13 +225,13 @@ async def test_a_braked_tag_starts_nothing_and_instants_are_still_decided(store:
     clock.move(hours=1)
     await plan_once(store)
     assert names(await claimed(store)) == ["report"]
-    [record] = (await store.limits()).reaches
+    [record] = (await store.ask(LimitsAndBrakes())).reaches
     assert record.closed == "brake of tag crm (crm is down)"
     assert record.waiting == 1
 
     await store.request("tag:crm", ReleaseBrake(by="ann"))
     assert names(await claimed(store)) == ["sync"]
-    assert (await store.limits()).reaches == ()
+    assert (await store.ask(LimitsAndBrakes())).reaches == ()
 
 
 async def test_the_master_brake_holds_everything(store: AnyStore, clock: ManualClock) -> None:
@@ -275,7 +276,7 @@ async def test_a_release_is_soft_and_in_order(store: AnyStore, clock: ManualCloc
     clock.move(seconds=5)
     assert names(await claimed(store)) == ["new"]
     assert names(await claimed(store)) == ["low", "new"]
-    assert (await store.limits()).reaches == ()
+    assert (await store.ask(LimitsAndBrakes())).reaches == ()
 
 
 async def test_a_freeze_window_begins_and_ends_by_itself(store: AnyStore, clock: ManualClock) -> None:
@@ -300,7 +301,7 @@ async def test_brakes_to_come_can_be_taken_away(store: AnyStore, clock: ManualCl
     await store.request("all", PutBrake(later))
     assert (await store.request("all", ReleaseBrake())).changed
     assert not (await store.request("all", ReleaseBrake())).changed
-    assert (await store.limits()).reaches == ()
+    assert (await store.ask(LimitsAndBrakes())).reaches == ()
 
 
 @pytest.mark.parametrize(
@@ -358,7 +359,7 @@ async def test_a_freeze_window_comes_again_and_ends_softly_each_time(store: AnyS
     windows = []
     for _ in range(2):
         assert len(await claimed(store)) == 1, "nothing holds between two windows"
-        [record] = (await store.limits()).reaches
+        [record] = (await store.ask(LimitsAndBrakes())).reaches
         [known] = record.reach.brakes
         assert known.until is not None
         windows.append((known.since, known.until))
@@ -367,7 +368,7 @@ async def test_a_freeze_window_comes_again_and_ends_softly_each_time(store: AnyS
         await store.request((await store.list())[0].job.id, Trigger(f"at {clock.time}"))
         await plan_once(store)
         assert await claimed(store) == []
-        assert (await store.limits()).reaches[0].closed.startswith("brake of all until ")
+        assert (await store.ask(LimitsAndBrakes())).reaches[0].closed.startswith("brake of all until ")
         assert (await store.ahead(await everything(store))).ready_at == known.until
         clock.time = known.until
     assert windows == [
@@ -375,7 +376,8 @@ async def test_a_freeze_window_comes_again_and_ends_softly_each_time(store: AnyS
         (datetime(2026, 3, 27, 15, tzinfo=UTC), datetime(2026, 3, 30, 4, tzinfo=UTC)),
     ]
     assert len(await claimed(store)) == 1
-    assert [each.what for each in (await store.limits()).changes[:2]] == ["release: the end of the brake has come"] * 2
+    changes = (await store.ask(LimitsAndBrakes())).changes
+    assert [each.what for each in changes[:2]] == ["release: the end of the brake has come"] * 2
 
 
 async def test_a_release_ends_the_window_that_is_open_and_the_next_ones_when_none_is(
@@ -387,10 +389,10 @@ async def test_a_release_ends_the_window_that_is_open_and_the_next_ones_when_non
     assert await claimed(store) == [], "the window that is open holds at once"
     await store.request("all", ReleaseBrake(at_once=True))
     assert len(await claimed(store)) == 2
-    [record] = (await store.limits()).reaches
+    [record] = (await store.ask(LimitsAndBrakes())).reaches
     assert [each.since for each in record.reach.brakes] == [datetime(2026, 3, 27, 15, tzinfo=UTC)]
     assert (await store.request("all", ReleaseBrake())).changed
-    assert (await store.limits()).reaches == ()
+    assert (await store.ask(LimitsAndBrakes())).reaches == ()
 
 
 async def test_windows_that_no_claim_has_seen_are_passed_by(store: AnyStore, clock: ManualClock) -> None:

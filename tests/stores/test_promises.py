@@ -9,13 +9,14 @@ import pytest
 from everytick.deciding.promises import judge
 from everytick.domain.changes import Put, Remove
 from everytick.domain.facts import Move, Pause, Resume, Skip, Trigger
+from everytick.domain.lookups import Breaches, Promises
 from everytick.domain.promise_policies import PromiseKind
-from everytick.domain.promises import BREACHES_KEPT, PATIENCE, BreachFilter, BreachRecord, PromiseSnapshot
+from everytick.domain.promises import BREACHES_KEPT, PATIENCE, BreachRecord, PromiseSnapshot
 from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, everything, job, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 
-OPEN, ALL = BreachFilter(is_open=True), BreachFilter()
+OPEN, ALL = Breaches(is_open=True), Breaches()
 TICK = timedelta(microseconds=1)
 
 
@@ -30,7 +31,7 @@ async def _judge(store: AnyStore, scope: NodeScope | None = None) -> list[Commit
 
 
 async def _check_at(store: AnyStore, kind: str = "start_by") -> datetime | None:
-    [found] = [each.state.check_at for each in await store.promised() if each.state.kind == kind]
+    [found] = [each.state.check_at for each in await store.ask(Promises()) if each.state.kind == kind]
     return found
 
 
@@ -64,10 +65,10 @@ async def test_ten_nodes_record_a_breach_once(store: AnyStore, clock: ManualCloc
     answers = await asyncio.gather(*(store.commit_promises(each) for each in judged))
 
     assert sorted(str(answer) for [answer] in answers) == sorted([str(Commit.COMMITTED)] + [str(Commit.STALE)] * 9)
-    [found] = await store.breaches(OPEN)
+    [found] = await store.ask(OPEN)
     assert (found.job_id, found.job, found.breach.kind) == (stored.job_id, "report", PromiseKind.START_BY)
     assert (found.breach.broken_for, found.breach.reason) == (instant, "no node has planned it")
-    [record] = await store.promised([stored.job_id])
+    [record] = await store.ask(Promises([stored.job_id]))
     assert record.state.breach == found.breach
 
 
@@ -78,7 +79,7 @@ async def test_a_breach_goes_on_and_ends_and_both_are_owed_until_they_are_told(
     await _judge(store)
     clock.move(hours=2, minutes=10)
     await _judge(store)
-    [begun] = await store.breaches(ALL)
+    [begun] = await store.ask(ALL)
     assert begun.breach.count == 2
     assert (await store.promises(await everything(store), 100)).owed == ()  # its finder tells it first
     clock.move(seconds=40)
@@ -94,8 +95,8 @@ async def test_a_breach_goes_on_and_ends_and_both_are_owed_until_they_are_told(
         await plan_once(store)
     assert await _judge(store) == [Commit.COMMITTED]
 
-    assert await store.breaches(OPEN) == []
-    [ended] = await store.breaches(ALL)
+    assert await store.ask(OPEN) == []
+    [ended] = await store.ask(ALL)
     assert ended.breach == replace(begun.breach, ended_at=clock.time)
     [owed] = (await store.promises(await everything(store), 100)).owed
     assert (owed.is_begin_owed, owed.is_end_owed) == (False, True)
@@ -109,13 +110,13 @@ async def test_a_success_is_promised_from_the_creation_of_the_job_on(store: AnyS
     clock.move(hours=5)
     await put(store, job(success_within="3h"))
     await _judge(store)
-    [found] = await store.breaches(OPEN)
+    [found] = await store.ask(OPEN)
     assert (found.breach.broken_for, found.breach.due_at) == (begin, begin + timedelta(hours=3))
     await plan_once(store)
     await run_one(store)
     clock.move(seconds=20)
     await _judge(store)
-    assert _shown(list(await store.breaches(ALL))) == [("report", "success_within", begin, 1, False)]
+    assert _shown(list(await store.ask(ALL))) == [("report", "success_within", begin, 1, False)]
 
 
 @pytest.mark.parametrize("code", ["", "shop"])
@@ -157,10 +158,10 @@ async def test_a_pause_holds_the_promise_and_a_resume_brings_it_back(store: AnyS
     assert await _due(store) == ()
     await store.request(stored.job_id, Resume())
     await _judge(store)
-    assert await store.breaches(ALL) == []
+    assert await store.ask(ALL) == []
     clock.move(hours=2, minutes=10)
     await _judge(store)
-    assert {each.breach.kind for each in await store.breaches(OPEN)} == {"start_by", "success_within"}
+    assert {each.breach.kind for each in await store.ask(OPEN)} == {"start_by", "success_within"}
 
 
 async def test_an_edit_that_takes_a_promise_back_ends_its_breach_untold(store: AnyStore, clock: ManualClock) -> None:
@@ -168,23 +169,23 @@ async def test_an_edit_that_takes_a_promise_back_ends_its_breach_untold(store: A
     await _judge(store)
     clock.move(hours=1, minutes=20)
     await _judge(store)
-    assert len(await store.breaches(OPEN)) == 2
+    assert len(await store.ask(OPEN)) == 2
     await put(store, job(finish_by="10m"))
-    [still] = await store.breaches(OPEN)
+    [still] = await store.ask(OPEN)
     assert still.breach.kind == "finish_by"
-    ended = next(each.breach for each in await store.breaches(ALL) if each.breach.kind == "start_by")
+    ended = next(each.breach for each in await store.ask(ALL) if each.breach.kind == "start_by")
     assert (ended.ended_at, ended.is_withdrawn) == (clock.time, True)
-    assert [each.state.kind for each in await store.promised()] == ["finish_by"]
+    assert [each.state.kind for each in await store.ask(Promises())] == ["finish_by"]
 
     await store.apply([Remove("report")])
     await _judge(store)
-    assert await store.breaches(OPEN) == []
-    assert await store.promised() == []
+    assert await store.ask(OPEN) == []
+    assert await store.ask(Promises()) == []
     clock.move(minutes=1)
     owed = (await store.promises(await everything(store), 100)).owed
     assert all(each.is_begin_owed and not each.is_end_owed for each in owed)
     assert await store.purge(still.job_id)
-    assert await store.breaches(ALL) == []
+    assert await store.ask(ALL) == []
 
 
 async def test_old_breaches_are_forgotten_when_a_new_one_is_kept(store: AnyStore, clock: ManualClock) -> None:
@@ -197,17 +198,17 @@ async def test_old_breaches_are_forgotten_when_a_new_one_is_kept(store: AnyStore
     await run_one(store)
     clock.move(minutes=1)
     await _judge(store)
-    assert [each.breach.ended_at is None for each in await store.breaches(ALL)] == [False]
+    assert [each.breach.ended_at is None for each in await store.ask(ALL)] == [False]
     clock.move(seconds=BREACHES_KEPT.total_seconds())
     await _judge(store)
-    assert [each.breach.ended_at is None for each in await store.breaches(ALL)] == [True]
+    assert [each.breach.ended_at is None for each in await store.ask(ALL)] == [True]
 
 
 async def test_many_jobs_are_made_and_edited_with_their_promises_at_once(store: AnyStore, clock: ManualClock) -> None:
     names = [f"job-{nth}" for nth in range(5)]
     await store.apply([Put(job(name, start_by="5m")) for name in names])
-    assert [each.job for each in await store.promised()] == names
+    assert [each.job for each in await store.ask(Promises())] == names
     await store.apply([Put(job(name, finish_by="1h" if name < "job-3" else None)) for name in names])
-    assert [(each.job, each.state.kind) for each in await store.promised()] == [
+    assert [(each.job, each.state.kind) for each in await store.ask(Promises())] == [
         (name, PromiseKind.FINISH_BY) for name in names[:3]
     ]

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from everytick.domain.facts import Pause, Skip, Trigger
+from everytick.domain.lookups import Spans
 from everytick.errors import Conflict, NotFound
 from everytick.stores.base import NodeScope
 from tests.stores.acting import FAILED, AnyStore, claim_one, deliver, job, occurrences, plan_once, put, remove, run_one
@@ -43,7 +44,7 @@ async def test_a_purged_job_leaves_nothing_and_its_name_begins_anew(store: AnySt
         with pytest.raises(NotFound):
             await store.whole(gone)
     with pytest.raises(NotFound):
-        await store.spans(id_, clock.time - timedelta(days=9), clock.time)
+        await store.ask(Spans(id_, clock.time - timedelta(days=9), clock.time))
     assert await deliver(store) == []
     with pytest.raises(NotFound):
         await store.purge(id_)

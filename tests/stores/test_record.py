@@ -10,6 +10,7 @@ import pytest
 from everytick.domain.config import Level, overrides
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.ids import occurrence_id
+from everytick.domain.lookups import Spans
 from everytick.domain.outcome import Succeeded
 from everytick.domain.payload import payload
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
@@ -233,10 +234,10 @@ async def test_what_was_skipped_elsewhere_is_told_too_unless_it_was_decided_here
     fired = _told(local, stored.job_id)
     assert len(fired.spans) == 1
     await store.record(stored.job_id, fired)
-    [span] = await store.spans(stored.job_id, begun, clock.time)
+    [span] = await store.ask(Spans(stored.job_id, begun, clock.time))
     assert (span.status, span.count) == (OccurrenceStatus.MISSED, 2)
     await store.record(stored.job_id, Fired(fired.after, fired.through, (), fired.spans))
-    assert len(await store.spans(stored.job_id, begun, clock.time)) == 1
+    assert len(await store.ask(Spans(stored.job_id, begun, clock.time))) == 1
     with pytest.raises(NotFound):
         await store.record("nobody", fired)
     assert isinstance(fired.runs[0], FiredRun)

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from everytick.domain.decisions import Plan
+from everytick.domain.lookups import ParkedJobs
 from everytick.stores.base import Commit, CommitFailed, NodeScope, Offer
 from tests.stores.acting import AnyStore, batch_of, job, occurrences, plan_once, plans_of, put, statuses
 from tests.stores.clock import ManualClock
@@ -39,14 +40,14 @@ async def test_a_refused_plan_is_postponed_and_the_others_are_written(store: Any
     assert aside.parked_reason is not None
     assert aside.parked_reason.startswith("the store refuses its plan, and is asked again every minute: ")
     assert answers[1].reason in aside.parked_reason
-    assert await store.parked() == {aside.job.name: aside.parked_reason}
+    assert await store.ask(ParkedJobs()) == {aside.job.name: aside.parked_reason}
     assert [each.parked_reason for each in await store.list()].count(None) == 2
     assert await plan_once(store) == []
     clock.move(minutes=1)
     assert await plan_once(store) == [Commit.COMMITTED]
     assert len(await occurrences(store, bad.job_id)) == 1
     assert (await store.get([bad.job_id]))[bad.job_id].parked_reason is None, "a plan was written"
-    assert await store.parked() == {}
+    assert await store.ask(ParkedJobs()) == {}
 
 
 async def test_many_refused_plans_are_about_the_plans_and_not_about_the_store(

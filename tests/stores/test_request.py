@@ -4,6 +4,7 @@ import pytest
 
 from everytick.domain.config import Level, overrides
 from everytick.domain.facts import Amend, Cancel, Pause, Resume, Trigger
+from everytick.domain.lookups import Spans
 from everytick.domain.payload import payload
 from everytick.domain.snapshots import Missed
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
@@ -88,7 +89,7 @@ async def test_a_pause_across_three_ticks_is_three_skipped_entries(store: AnySto
     clock.move(minutes=10)
     assert (await store.request(stored.job_id, Resume())).changed
     await plan_once(store)
-    [span] = await store.spans(stored.job_id, begun, clock.time)
+    [span] = await store.ask(Spans(stored.job_id, begun, clock.time))
 
     assert (span.status, span.why, span.detail, span.count) == ("skipped", "paused", "by ada maintenance", 3)
     assert await occurrences(store) == []

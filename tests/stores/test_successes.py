@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from everytick.domain.facts import Cancel, Trigger
+from everytick.domain.lookups import Spans
 from everytick.domain.outcome import Failed
 from everytick.domain.snapshots import JobSnapshot
 from everytick.stores.base import HistoryFilter, NodeScope
@@ -45,7 +46,7 @@ async def test_a_run_by_hand_since_the_previous_instant_skips_the_next(store: An
     await plan_once(store)
 
     assert await statuses(store, stored.job_id) == ["completed", "completed"]
-    [span] = await store.spans(stored.job_id, clock.time - timedelta(hours=2), clock.time)
+    [span] = await store.ask(Spans(stored.job_id, clock.time - timedelta(hours=2), clock.time))
     assert str(span.why) == "already successful"
 
 

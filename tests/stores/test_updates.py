@@ -7,6 +7,7 @@ import pytest
 from everytick.domain.changes import Put, Rename
 from everytick.domain.facts import Pause, Rewind, Trigger
 from everytick.domain.job import Job
+from everytick.domain.lookups import Editions
 from everytick.domain.policies import update_policy
 from everytick.domain.upcoming import in_force, upcoming
 from everytick.errors import InvalidPolicies, TooManyEditions, VersionConflict
@@ -116,7 +117,7 @@ async def test_after_a_window_the_old_version_is_back_as_a_version_of_its_own(
     assert not (await store.apply([Put(job(when=SIX, payload=2), 2)]))[0].changed
     assert [version for _, version in await lived(store, clock, 3)] == [2, 3, 3]
 
-    [_, own, after] = await store.editions(id_, [1, 2, 3])
+    [_, own, after] = await store.ask(Editions(id_, [1, 2, 3]))
     assert (own.by, own.follows, after.follows, after.job.settings.payload) == (
         "anna",
         None,

@@ -15,6 +15,7 @@ from everytick.domain.decisions import Why
 from everytick.domain.facts import Move, Pause, PlanBackfill, Reschedule, Resume, Skip, Trigger
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
+from everytick.domain.lookups import Promises
 from everytick.domain.policies import Overlap
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import Breach, Judgement
@@ -270,7 +271,7 @@ async def test_what_is_promised_and_broken_is_told_in_words(beside: tuple[SqlSto
     assert (row["ended_at"], bool(row["withdrawn"])) == (None, False)
 
     for written in ("paused = true", "paused = false", "enabled = false", "enabled = true"):
-        states = [each.state for each in await store.promised()]
+        states = [each.state for each in await store.ask(Promises())]
         await store.commit_promises([Judgement(late[0].job_id, replace(each, check_at=None)) for each in states])
         assert await person.one("select count(*) from promises where check_at is not null") == 0
         await person.ask(f"update jobs set {written}")

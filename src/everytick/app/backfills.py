@@ -9,6 +9,7 @@ from everytick.app.guarding import Guarding
 from everytick.app.lookups import moment_of
 from everytick.domain.backfills import FASTEST_RATE, RATE, BackfillOrder, BackfillStatus
 from everytick.domain.durations import duration, format_duration
+from everytick.domain.lookups import NewestBackfills
 from everytick.domain.names import checked_name
 from everytick.errors import Conflict, InvalidInstant, InvalidPolicies, NeedsApproval, NotFound, shown
 
@@ -58,7 +59,7 @@ class Backfill:
 
     async def progress(self) -> BackfillRecord:
         """Return where it stands: how many are done, have failed, run, and are left."""
-        found = await (await self._opened()).backfills(self._job_id, _LOOKED_FOR)
+        found = await (await self._opened()).ask(NewestBackfills(self._job_id, _LOOKED_FOR))
         for record in found:
             if record.id == self.id:
                 return record
@@ -194,11 +195,11 @@ class Backfills(Guarding):
         from everytick.domain.reading import whole
 
         store, most = await self._opened(), whole("limit", limit, 1, _LOOKED_FOR)
-        return await store.backfills(None if name is None else (await self._find(store, name)).job.id, most)
+        return await store.ask(NewestBackfills(None if name is None else (await self._find(store, name)).job.id, most))
 
     async def find_backfill(self, id: str, *, by: str | None = None) -> Backfill:
         """Return the handle of the backfill that has this id."""
-        found = await (await self._opened()).backfills(None, _LOOKED_FOR)
+        found = await (await self._opened()).ask(NewestBackfills(None, _LOOKED_FOR))
         for record in found:
             if record.id == id:
                 return Backfill(id, record.job_id, self._opened, self._by(by))

@@ -12,6 +12,7 @@ from everytick.deciding.explanation import Evidence
 from everytick.deciding.promises import broken_by
 from everytick.domain.ids import occurrence_id
 from everytick.domain.limits import reaches_of_job
+from everytick.domain.lookups import Breaches, Editions, LaterRequests, LimitsAndBrakes, Spans
 from everytick.domain.nodes import unknown_targets
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import OccurrenceStatus
@@ -51,14 +52,14 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
         # A moved instant keeps its id and has another scheduled_for: its span says which.
         if own.scheduled_for == at and own not in occurrences:
             occurrences.append(own)
-    for _, request in await store.later([job_id], _LATER_READ):
+    for _, request in await store.ask(LaterRequests([job_id], _LATER_READ)):
         if request.line_at == at:
             occurrences.append((await store.whole(request.occurrence_id(job_id))).occurrence)
     snapshot = (await store.look([job_id]))[job_id]
-    spans = await store.spans(job_id, at - _TICK, at)
+    spans = await store.ask(Spans(job_id, at - _TICK, at))
     known = versions(record, snapshot)
     oldest = min(known)
-    older = await store.editions(job_id, [span.version for span in spans if span.version < oldest], at=at)
+    older = await store.ask(Editions(job_id, [span.version for span in spans if span.version < oldest], at=at))
     older = [edition for edition in older if edition.job.version < oldest]
     known |= {edition.job.version: edition.job for edition in older}
     now = await store.now()
@@ -94,14 +95,14 @@ async def _promises(
 ) -> tuple[tuple[Breach, ...], tuple[LikelyBreach, ...]]:
     """Return the promises that were broken around an instant, with its own moment, and those that are likely to be."""
     from everytick.domain.promise_policies import PromiseKind
-    from everytick.domain.promises import BreachFilter, promises_of
+    from everytick.domain.promises import promises_of
     from everytick.schedules.deadlines import deadlines
 
     promised = promises_of(record.job.settings)
     if not promised:
         return (), ()
     found = []
-    for each in await store.breaches(BreachFilter(record.job.id, limit=_BREACHES_READ)):
+    for each in await store.ask(Breaches(record.job.id, limit=_BREACHES_READ)):
         breach = each.breach
         is_instant = breach.kind is not PromiseKind.SUCCESS_WITHIN and breach.kind in promised
         if is_instant and breach.broken_for <= at <= breach.last_for:
@@ -114,7 +115,7 @@ async def _held_back(store: AnyStore, record: JobRecord, occurrence: Occurrence)
     """Return which limit or brake keeps the occurrence from starting, an empty text if none does."""
     own, settings = occurrence.overrides.get("queue"), record.job.settings
     queue = own if isinstance(own, str) else settings.queue
-    held = (await store.limits()).held_back(reaches_of_job(settings.tags, record.job.name, queue))
+    held = (await store.ask(LimitsAndBrakes())).held_back(reaches_of_job(settings.tags, record.job.name, queue))
     return "" if held is None else held.closed
 
 
@@ -122,7 +123,7 @@ async def _frozen(store: AnyStore, record: JobRecord, at: datetime) -> str:
     """Return which brake or freeze window will hold at this moment, an empty text if none is known."""
     settings = record.job.settings
     names = reaches_of_job(settings.tags, record.job.name, settings.queue)
-    brake = (await store.limits()).frozen_at(names, at)
+    brake = (await store.ask(LimitsAndBrakes())).frozen_at(names, at)
     if brake is None:
         return ""
     why = f" ({brake.reason})" if brake.reason else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from everytick.answers.values import NodeReports
 from everytick.app.store_access import StoreAccess
+from everytick.domain.lookups import Editions, ParkedJobs
 from everytick.errors import NotFound
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Finding(StoreAccess):
 
     async def payload_of(self, occurrence: Occurrence) -> Any:
         """Return the payload that an occurrence runs with; only its own if its definition cannot be read here."""
-        editions = await (await self._opened()).editions(occurrence.job_id, {occurrence.version})
+        editions = await (await self._opened()).ask(Editions(occurrence.job_id, {occurrence.version}))
         return occurrence.payload_under(editions[0].job) if editions else occurrence.payload
 
     async def output(self, whole: Whole, *, task: str | None = None, attempt: int | None = None, most: int) -> bytes:
@@ -171,5 +172,5 @@ class Finding(StoreAccess):
         # A node that has not told its facts yet may well run it.
         unknown = unmet_needs(jobs, told, now) if len(told) == len(alive) else {}
         return NodeReports(
-            files, of_job, {**unknown, **unknown_targets(jobs, told)}, {**await store.parked()}, len(alive)
+            files, of_job, {**unknown, **unknown_targets(jobs, told)}, {**await store.ask(ParkedJobs())}, len(alive)
         )

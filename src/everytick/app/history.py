@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from everytick.app.lookups import moment_of
 from everytick.domain.decisions import Span, Why
 from everytick.domain.ids import occurrence_id
+from everytick.domain.lookups import Editions, Spans
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.reading import choice, whole
 from everytick.domain.snapshots import JobSnapshot, Missed
@@ -177,10 +178,10 @@ async def _singles(
     known, step = versions(record, snapshot), timedelta(days=1)
     while end > first and len(unrun) <= query.limit:
         begin = max(first, end - step) if end - _BEGINNING > step else first
-        spans = [*await store.spans(record.job.id, begin, end), *open_pauses(snapshot, now)]
+        spans = [*await store.ask(Spans(record.job.id, begin, end)), *open_pauses(snapshot, now)]
         missing = {span.version for span in spans} - known.keys()
         if missing:
-            known |= {edition.job.version: edition.job for edition in await store.editions(record.job.id, missing)}
+            known |= {edition.job.version: edition.job for edition in await store.ask(Editions(record.job.id, missing))}
         wanted = [span for span in spans if not query.statuses or span.status in query.statuses]
         instants = merge(
             *(_instants_of(span, known, begin, end) for span in wanted),

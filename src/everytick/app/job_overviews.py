@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from everytick.app.job_years import JobYears
 from everytick.app.occurrence_overviews import OccurrenceOverviews
 from everytick.domain.durations import TICK
+from everytick.domain.lookups import LimitsAndBrakes, NewestBackfills, Promises, Spans
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.values import value
 
@@ -81,7 +82,7 @@ class JobOverviews(OccurrenceOverviews, JobYears):
 
         store = await self._opened()
         record = await self._find_past(store, name)
-        job_id, limits = record.job.id, await store.limits()
+        job_id, limits = record.job.id, await store.ask(LimitsAndBrakes())
         seen = (await store.look([job_id]))[job_id]
         runs, has_more = await _runs(store, job_id)
         begin = _beginning(record, runs, has_more, limits.now)
@@ -97,8 +98,8 @@ class JobOverviews(OccurrenceOverviews, JobYears):
             wholes=await _wholes(store, record, runs),
             lengths=(await store.ask(Lengths((job_id,)))).get(job_id),
             versions=tuple(await versions_of(store, seen, limits.now, _VERSIONS)),
-            backfills=tuple(await store.backfills(job_id, _BACKFILLS)),
-            promises=tuple(await store.promised([job_id])),
+            backfills=tuple(await store.ask(NewestBackfills(job_id, _BACKFILLS))),
+            promises=tuple(await store.ask(Promises([job_id]))),
             ledger=await coverage_of(store, record, begin, limits.now),
             refused=await _refused(store, record, limits, self.settings.node_timeout),
         )
@@ -135,7 +136,7 @@ async def _spans(
     """Return the spans after a moment, newest first, with the pause that holds now as one."""
     from everytick.app.history import open_pauses
 
-    found = [*await store.spans(record.job.id, after, now), *open_pauses(seen, now)]
+    found = [*await store.ask(Spans(record.job.id, after, now)), *open_pauses(seen, now)]
     return tuple(sorted(found, key=lambda span: span.through, reverse=True)[:RUNS_READ])
 
 

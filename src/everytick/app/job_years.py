@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from everytick.app.store_access import StoreAccess
 from everytick.domain.durations import TICK
+from everytick.domain.lookups import Editions, Spans
 from everytick.domain.values import value
 
 if TYPE_CHECKING:
@@ -80,9 +81,9 @@ async def _unrun(
     begin, end = datetime(year, 1, 1, tzinfo=UTC) - TICK, min(now, datetime(year + 1, 1, 1, tzinfo=UTC) - TICK)
     if end <= begin:
         return {}
-    spans = list(await store.spans(record.job.id, begin, end))[-_SPANS:]
+    spans = list(await store.ask(Spans(record.job.id, begin, end)))[-_SPANS:]
     versions = {span.version for span in spans}
-    known = {edition.job.version: edition.job for edition in await store.editions(record.job.id, versions)}
+    known = {edition.job.version: edition.job for edition in await store.ask(Editions(record.job.id, versions))}
     named = list(_instants(spans, known, begin, end))
     from everytick.domain.ids import occurrence_id
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from everytick.app.lookups import moment_of
 from everytick.app.store_access import StoreAccess
+from everytick.domain.lookups import LimitsAndBrakes
 from everytick.errors import InvalidLimit
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class LimitRequests(StoreAccess):
 
     async def limits(self) -> Limits:
         """Return the limits and brakes of the store, how far each is used, and who changed them last."""
-        return await (await self._opened()).limits()
+        return await (await self._opened()).ask(LimitsAndBrakes())
 
     async def _say(self, reach: str, fact: Limiting) -> bool:
         from everytick.domain.limits import reach_name

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from everytick.app.output_parts import OutputParts
 from everytick.domain.durations import TICK
+from everytick.domain.lookups import Editions
 from everytick.domain.statuses import ACTIVE
 from everytick.domain.values import value
 
@@ -104,7 +105,7 @@ async def _job_of(store: AnyStore, record: JobRecord, own: Occurrence) -> Job:
     """Return the definition that an occurrence runs under; the newest if that one cannot be read here."""
     if own.version == record.job.version:
         return record.job
-    editions = await store.editions(own.job_id, {own.version})
+    editions = await store.ask(Editions(own.job_id, {own.version}))
     return editions[0].job if editions else record.job
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from everytick.domain.lookups import Breaches, Promises
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
@@ -21,12 +23,12 @@ _PAST_READ = 1_000
 
 async def broken_now(store: AnyStore, records: Sequence[JobRecord]) -> dict[str, tuple[Breach, ...]]:
     """Return the promises that are broken now, by the ids of their jobs; nothing is read if none of these has any."""
-    from everytick.domain.promises import BreachFilter, promises_of
+    from everytick.domain.promises import promises_of
 
     if not any(promises_of(record.job.settings) for record in records):
         return {}
     found: dict[str, tuple[Breach, ...]] = {}
-    for each in await store.breaches(BreachFilter(is_open=True, limit=_OPEN_READ)):
+    for each in await store.ask(Breaches(is_open=True, limit=_OPEN_READ)):
         found[each.job_id] = (*found.get(each.job_id, ()), each.breach)
     return found
 
@@ -41,7 +43,7 @@ async def outlook(store: AnyStore, record: JobRecord, seen: JobSnapshot) -> dict
     job = record.job
     if not promises_of(job.settings):
         return {}
-    states = [each.state for each in await store.promised([job.id])]
+    states = [each.state for each in await store.ask(Promises([job.id]))]
     well = HistoryFilter(job_id=job.id, statuses=(OccurrenceStatus.COMPLETED,), limit=LENGTHS_READ)
     usual = usual_length((await store.history(well)).occurrences)
     busy = HistoryFilter(job_id=job.id, statuses=(OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY))
@@ -55,11 +57,10 @@ async def outlook(store: AnyStore, record: JobRecord, seen: JobSnapshot) -> dict
 async def unkept_by(store: AnyStore, found: Iterable[Occurrence]) -> dict[str, tuple[PromiseKind, ...]]:
     """Return the promises that were broken for these entries of the history, by their ids."""
     from everytick.deciding.promises import broken_by
-    from everytick.domain.promises import BreachFilter
 
     entries = list(found)
     breaches = {
-        id_: [each.breach for each in await store.breaches(BreachFilter(id_, limit=_PAST_READ))]
+        id_: [each.breach for each in await store.ask(Breaches(id_, limit=_PAST_READ))]
         for id_ in {entry.job_id for entry in entries}
     }
     by_id = {entry.id: broken_by(entry, breaches[entry.job_id]) for entry in entries}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from everytick.app.history import open_pauses
 from everytick.domain.ids import occurrence_id
+from everytick.domain.lookups import Editions, Spans
 from everytick.domain.snapshots import AdjustmentKind, Edition
 from everytick.domain.upcoming import edition_in_force
 
@@ -64,11 +65,11 @@ async def unfilled(
 async def timeline(store: AnyStore, record: JobRecord, after: datetime, through: datetime) -> list[Edition]:
     """Return the definitions that were in force at some time of `(after, through]`, in order."""
     job_id, newest = record.job.id, record.job.version
-    editions = list(await store.editions(job_id, at=after + _TICK))
+    editions = list(await store.ask(Editions(job_id, at=after + _TICK)))
     version = editions[-1].job.version if editions else 0
     while version < newest and not _is_after(editions, through):
         step = range(version + 1, min(version + _VERSIONS_AT_ONCE, newest) + 1)
-        editions += await store.editions(job_id, step)
+        editions += await store.ask(Editions(job_id, step))
         version = step[-1]
     return editions or [Edition(record.job)]
 
@@ -87,10 +88,10 @@ async def instant_of(store: AnyStore, id_: str) -> tuple[JobRecord, datetime] | 
     left = _SEARCHED_INSTANTS
     now = await store.now()
     for record in await store.list():
-        spans = [*await store.spans(record.job.id, _BEGINNING, now), *await _held_back(store, record, now)]
+        spans = [*await store.ask(Spans(record.job.id, _BEGINNING, now)), *await _held_back(store, record, now)]
         known = {
             edition.job.version: edition.job
-            for edition in await store.editions(record.job.id, {s.version for s in spans})
+            for edition in await store.ask(Editions(record.job.id, {s.version for s in spans}))
         }
         for instant in _instants(spans, known):
             if occurrence_id(record.job.id, instant) == id_:

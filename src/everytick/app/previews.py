@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from everytick.answers.values import Preview
 from everytick.deciding.revise import Revision, resumed, revise, suspended, with_edit
 from everytick.domain.facts import Pause
+from everytick.domain.lookups import Editions
 from everytick.errors import Conflict, PlanMoved, shown
 from everytick.stores.definitions import write_definition
 from everytick.stores.storing_rules import under_id
@@ -114,7 +115,7 @@ async def _moved(store: AnyStore, drafts: Sequence[Drafted], since: datetime) ->
     seen = await store.look([job.id for job in known])
     for job in known:
         if job.updated_at is not None and job.updated_at > since:
-            [edition] = await store.editions(job.id, [job.version])
+            [edition] = await store.ask(Editions(job.id, [job.version]))
             by = f" by {edition.by}" if edition.by else ""
             yield f"job '{shown(job.name)}' is at version {job.version}: edited at {job.updated_at.isoformat()}{by}"
         for pause in seen[job.id].pauses if job.id in seen else ():

@@ -9,6 +9,7 @@ from everytick.answers.values import JobStatus, UpcomingRun
 from everytick.app.finding import Finding
 from everytick.app.lookups import moment_of
 from everytick.app.outlook import broken_now, outlook
+from everytick.domain.lookups import Breaches, LaterRequests, LimitsAndBrakes, Promises
 from everytick.errors import NotFound
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Questions(Finding):
         snapshot = (await store.look([record.job.id]))[record.job.id]
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         running = await store.history(HistoryFilter(job_id=record.job.id, statuses=started, limit=1))
-        found = status_of(record, snapshot, await store.limits(), is_running=bool(running.occurrences))
+        found = status_of(record, snapshot, await store.ask(LimitsAndBrakes()), is_running=bool(running.occurrences))
         return replace(found, **await outlook(store, record, snapshot))
 
     async def statuses(self, records: Sequence[JobRecord]) -> dict[str, JobStatus]:
@@ -87,7 +88,7 @@ class Questions(Finding):
         from everytick.domain.statuses import OccurrenceStatus
 
         store = await self._opened()
-        seen, limits = await store.look([record.job.id for record in records]), await store.limits()
+        seen, limits = await store.look([record.job.id for record in records]), await store.ask(LimitsAndBrakes())
         broken = await broken_now(store, records)
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         return {
@@ -158,18 +159,17 @@ class Questions(Finding):
         """Return what a job, or every job, has promised, and whether it is broken now; soonest check first."""
         store = await self._opened()
         job_ids = None if name is None else [(await self._find(store, name, storing=False)).job.id]
-        return await store.promised(job_ids, _PROMISES_SHOWN)
+        return await store.ask(Promises(job_ids, _PROMISES_SHOWN))
 
     async def breaches(
         self, name: str | None = None, *, is_open: bool = False, limit: int = 100
     ) -> Sequence[BreachRecord]:
         """Return the promises that a job, or any job, has broken, newest first; with `is_open` those that still are."""
-        from everytick.domain.promises import BreachFilter
         from everytick.domain.reading import whole
 
         store = await self._opened()
         job_id = None if name is None else (await self._find_past(store, name)).job.id
-        return await store.breaches(BreachFilter(job_id, is_open, whole("limit", limit, 1, 1000)))
+        return await store.ask(Breaches(job_id, is_open, whole("limit", limit, 1, 1000)))
 
     async def explain(self, name: str, at: datetime | str) -> Explanation:
         """Explain what happened to one instant of a job, or will happen, and why."""
@@ -200,7 +200,7 @@ async def upcoming_of(
 
     job_id = snapshot.job_id
     scheduled = coming_runs(snapshot, now, n) + (skipped_by_hand(snapshot, now) if skipped else [])
-    asked = await store.later([job_id], n)
+    asked = await store.ask(LaterRequests([job_id], n))
     runs = [UpcomingRun(run.at, None, run.detail, run.mark, run.instant) for run in scheduled]
     runs += [UpcomingRun(request.line_at, request.occurrence_id(job_id), request.detail) for _, request in asked]
     return sorted(runs, key=lambda run: run.at)[:n]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, Unpack
 from everytick.app.lookups import future, moment_of, now_or_later
 from everytick.app.requests import Requests
 from everytick.domain.config import UNSET
+from everytick.domain.lookups import LaterRequests
 from everytick.errors import Conflict, InvalidInstant, InvalidPolicies, shown
 
 if TYPE_CHECKING:
@@ -228,7 +229,8 @@ class ScheduleRequests(Requests):
             and (await store.request(job_id, UndoReschedule(moment, by))).changed
         ):
             undone.append("reschedule")
-        asked = [request for _, request in await store.later([job_id], _LATER_READ) if request.line_at == moment]
+        later = await store.ask(LaterRequests([job_id], _LATER_READ))
+        asked = [request for _, request in later if request.line_at == moment]
         for request in asked:
             if request.key.startswith(ADDED):
                 said = f"undone by {by}: {reason}" if reason else f"undone by {by}"

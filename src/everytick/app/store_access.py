@@ -15,6 +15,7 @@ from weakref import WeakSet
 from everytick.app.acting import acting, acting_as, signed, unsigned
 from everytick.app.handle import Handle
 from everytick.domain.durations import duration, format_duration
+from everytick.domain.lookups import Editions
 from everytick.errors import NotFound
 
 if TYPE_CHECKING:
@@ -379,7 +380,7 @@ async def _once_named(store: AnyStore, name: str) -> JobRecord | None:
     found: list[tuple[datetime, JobRecord]] = []
     for record in await store.list(removed=True):
         if record.job.id != job_id(record.job.name):
-            editions = await store.editions(record.job.id, range(1, record.job.version + 1))
+            editions = await store.ask(Editions(record.job.id, range(1, record.job.version + 1)))
             named = [edition.job.updated_at for edition in editions if edition.job.name == name]
             found += [(at, record) for at in named if at is not None]
     return max(found, key=lambda dated: dated[0])[1] if found else None

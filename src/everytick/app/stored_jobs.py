@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 from everytick.app.lookups import readable, schedule_of
 from everytick.app.schedule_requests import ScheduleRequests
 from everytick.domain.job import Job
+from everytick.domain.lookups import Editions
 from everytick.domain.names import checked_name
 from everytick.domain.texts import OVER
 from everytick.errors import (
@@ -464,7 +465,7 @@ async def _both_sides(store: AnyStore, there: Job, wanted: Job, expected: int) -
     from everytick.app.versions import both_sides
 
     conflict = VersionConflict(there.name, expected, there.version)
-    found = await store.editions(there.id, [expected])
+    found = await store.ask(Editions(there.id, [expected]))
     return both_sides(conflict, found[0].job, there, wanted) if found else conflict
 
 

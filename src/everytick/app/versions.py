@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from everytick.answers.values import JobVersion, PartChange, RolloutStatus, VersionDiff
 from everytick.app.lookups import readable, schedule_of
 from everytick.app.stored_jobs import API, StoredJobs, update_policy_of
+from everytick.domain.lookups import Editions
 from everytick.errors import NotFound, VersionConflict
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ async def versions_of(store: AnyStore, snapshot: JobSnapshot, now: datetime, n: 
     from everytick.domain.upcoming import edition_in_force, editions_to_come, trial_of
 
     newest = snapshot.editions[-1].job.version
-    known = await store.editions(snapshot.job_id, range(max(newest - n, 0), newest + 1))
+    known = await store.ask(Editions(snapshot.job_id, range(max(newest - n, 0), newest + 1)))
     current = edition_in_force(snapshot.editions, now).job.version
     later = {edition.job.version for edition in editions_to_come(snapshot.editions, now)}
     before: Edition | None = None
@@ -201,7 +202,7 @@ def _version(
 
 async def _jobs_of(store: AnyStore, record: JobRecord, version: int) -> Job:
     """Return one version of the job. Raise NotFound with the versions that there are."""
-    found = await store.editions(record.job.id, [version])
+    found = await store.ask(Editions(record.job.id, [version]))
     if not found:
         raise NotFound("version", f"{version} of job '{record.job.name}'")
     return found[0].job

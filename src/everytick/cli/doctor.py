@@ -15,6 +15,7 @@ from everytick.cli.output import length, show_json, show_table
 from everytick.cli.session import how_to_run, look, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
+from everytick.domain.lookups import ParkedJobs
 from everytick.errors import SchemaMismatch, StoreUnavailable, shown
 from everytick.exits import Exit
 
@@ -293,7 +294,7 @@ async def _zone_checks(store: AnyStore) -> list[Check]:
 
 async def _parked_checks(store: AnyStore) -> list[Check]:
     """Whether some node cannot read a definition, or the store refuses a plan."""
-    parked = await store.parked()
+    parked = await store.ask(ParkedJobs())
     found = [
         Check("parked jobs", False, f"nothing of '{shown(name)}' is planned: {why}") for name, why in parked.items()
     ]

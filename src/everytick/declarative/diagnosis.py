@@ -10,6 +10,7 @@ from everytick.declarative.errors import TaskInvalidStructureError, TaskInvalidV
 from everytick.declarative.names import job_name
 from everytick.declarative.resuming import last_attempt_at
 from everytick.domain.ids import job_id
+from everytick.domain.lookups import Editions
 from everytick.errors import NotFound, StoreUnavailable
 from everytick.stores.addresses import AnyStore
 
@@ -48,7 +49,7 @@ async def _trouble(store: AnyStore, scheduler: str, tasks: Sequence[str]) -> Exc
 
 async def _is_known(store: AnyStore, id_: str) -> bool:
     try:
-        await store.editions(id_)
+        await store.ask(Editions(id_))
     except NotFound:
         return False
     return True

@@ -23,6 +23,7 @@ from everytick.declarative.registrations import Registration
 from everytick.declarative.resolution import Resolution, resolve
 from everytick.domain.changes import Edit, Put, Remove
 from everytick.domain.facts import Trigger
+from everytick.domain.lookups import Editions
 from everytick.domain.occurrence import Occurrence
 from everytick.errors import DeclarativeError, JobDisabled, StoreUnavailable, TooManyEditions, VersionConflict
 from everytick.node.clock import Offset
@@ -335,7 +336,7 @@ class Initialization:
             made_at, version = record.job.updated_at, record.job.version
             is_fresh = version > 1 and made_at is not None and made_at >= minute
             if is_fresh and name in self._registrations and name not in resolution.edited:
-                for edition in await self._store.editions(record.job.id, [version - 1]):
+                for edition in await self._store.ask(Editions(record.job.id, [version - 1])):
                     before[name] = replace(record, job=edition.job)
         return before
 

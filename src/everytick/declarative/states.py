@@ -15,6 +15,7 @@ from everytick.declarative.registrations import milliseconds, read_registrations
 from everytick.domain.changes import Put
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job
+from everytick.domain.lookups import Editions
 from everytick.domain.occurrence import Occurrence
 from everytick.errors import EverytickError, NotFound
 from everytick.stores.addresses import AnyStore
@@ -112,7 +113,7 @@ async def _is_unreadable(store: AnyStore, task: str, name: str) -> bool:
     """Whether the store has a job for the task whose definition cannot be read."""
     job = job_id(job_name(name, task))
     try:
-        await store.editions(job)
+        await store.ask(Editions(job))
     except NotFound:
         return False
     return not await store.get([job])

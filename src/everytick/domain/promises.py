@@ -167,12 +167,3 @@ class BreachRecord:
     job_id: str
     job: str
     breach: Breach
-
-
-@value
-class BreachFilter:
-    """Which breaches are asked for, newest first: of one job or all, those that go on or all of a time."""
-
-    job_id: str | None = None
-    is_open: bool = False
-    limit: int = 100

@@ -143,6 +143,17 @@ class ComingRun:
     overrides: Overrides | None = None
 
 
+@value
+class Coming:
+    """The runs to come of a job that its last plan has written down, and the edition of the zone tables it had."""
+
+    runs: tuple[ComingRun, ...]
+    zone_data: str = ""
+
+
+NOTHING_COMING = Coming(())
+
+
 def coming_runs(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None = None) -> list[ComingRun]:
     """Return the runs at the times that `upcoming` gives."""
     told = {each.at: each for each in snapshot.adjustments if not each.is_undone}

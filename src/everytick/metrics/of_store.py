@@ -6,8 +6,8 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from everytick.domain.lookups import Breaches
 from everytick.domain.notices import OWNER as NOTICES
-from everytick.domain.promises import BreachFilter
 from everytick.domain.proposals import OWNER as PROPOSALS
 from everytick.domain.questions import Counts
 from everytick.domain.statuses import OccurrenceStatus
@@ -54,7 +54,7 @@ async def read_store(store: AnyStore) -> StoreReading:
         await store.nodes(),
         [occurrence for some in found for occurrence in some],
         await store.ask(Counts()),
-        await store.breaches(BreachFilter(is_open=True, limit=_MOST_SEEN)),
+        await store.ask(Breaches(is_open=True, limit=_MOST_SEEN)),
     )
 
 

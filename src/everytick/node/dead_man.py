@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from everytick.domain.fleet_pings import ping_of
+from everytick.domain.lookups import Promises
 from everytick.node.settings import NodeSettings
 from everytick.runners.addresses import AddressRules, Forbidden, Unresolved
 from everytick.runners.posting import BadAnswer, HttpRequest, send, without_secrets
@@ -38,7 +39,7 @@ class DeadMan:
         now, nodes = await self._store.now(), await self._store.nodes()
         if self._url is not None and pinging(nodes, now, self._silence) == self._node:
             alive = sum(node.is_alive(now, self._silence) for node in nodes)
-            ping = ping_of(await self._store.promised(None, _MOST_PROMISES), now, self._node, alive)
+            ping = ping_of(await self._store.ask(Promises(None, _MOST_PROMISES)), now, self._node, alive)
             await self._send(self._url, json.dumps(ping.as_data()).encode())
         return 0
 

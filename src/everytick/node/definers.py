@@ -15,6 +15,7 @@ from everytick.deciding.retiring import Definer, defined_by, retirable
 from everytick.domain.changes import Remove
 from everytick.domain.definers import hash_of
 from everytick.domain.ids import job_id
+from everytick.domain.lookups import UndefinedJobs
 from everytick.domain.notices import OWNER, NoticeKind
 from everytick.stores.base import REMEMBERED
 
@@ -61,7 +62,7 @@ class DefinedNames:
         self._hashes[source] = hash_of(names)
         if not left_out:
             return frozenset()
-        undefined = await store.undefined()
+        undefined = await store.ask(UndefinedJobs())
         nodes = [_definer(each, each.beats > 0) for each in await store.nodes() if each.id != self.node]
         if is_first:
             _warn(undefined, [each for each in nodes if each.lives], left_out)
@@ -71,7 +72,7 @@ class DefinedNames:
 
 async def retire_undefined(store: AnyStore, lives: Callable[[NodeRecord], bool], by: str) -> frozenset[str]:
     """Remove every job that was left out and that no node defines which lives; return their names."""
-    undefined = await store.undefined()
+    undefined = await store.ask(UndefinedJobs())
     if not undefined.jobs:
         return frozenset()
     return await _retire(store, undefined, [_definer(each, lives(each)) for each in await store.nodes()], by)

@@ -1,8 +1,9 @@
 """The watch on limits: tells listeners when a person limits, brakes or releases, on this node or elsewhere."""
 
 from everytick.domain.limits import LimitChange, Limits, named
+from everytick.domain.lookups import LimitsAndBrakes
 from everytick.node.events import Event, Happening, Listeners
-from everytick.stores.protocols import JobStore
+from everytick.stores.protocols import QuestionStore
 
 _KINDS = (("brake", Happening.BRAKED), ("release", Happening.RELEASED))
 
@@ -10,7 +11,7 @@ _KINDS = (("brake", Happening.BRAKED), ("release", Happening.RELEASED))
 class LimitWatch:
     """Knows which changes it has told of. At its start it tells of the brakes that hold."""
 
-    def __init__(self, store: JobStore, listeners: Listeners) -> None:
+    def __init__(self, store: QuestionStore, listeners: Listeners) -> None:
         self._store, self._listeners = store, listeners
         self._seen: int | None = None
 
@@ -19,7 +20,7 @@ class LimitWatch:
         seen, self._seen = self._seen, newest
         if newest == (seen or 0):
             return
-        found = await self._store.limits()
+        found = await self._store.ask(LimitsAndBrakes())
         if seen is None:
             self._tell_brakes(found)
             return

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from everytick.deciding.promises import begun, ended, judge
 from everytick.domain.limits import Limits, reaches_of_job
+from everytick.domain.lookups import LimitsAndBrakes
 from everytick.domain.promises import Breach, Judgement, OwedBreach, PromiseSnapshot
 from everytick.errors import StoreUnavailable
 from everytick.node.events import Event, Happening, Listeners
@@ -47,7 +48,7 @@ class PromiseWatch:
         """Commit what is decided about each promise, tell of it, and return what the receivers have to be told."""
         if not snapshots:
             return []
-        limits = await self._store.limits()
+        limits = await self._store.ask(LimitsAndBrakes())
         snapshots = [_braked(each, limits) for each in snapshots]
         judgements = [_judged(each, now) for each in snapshots]
         answers, found = await self._store.commit_promises(judgements), list[OwedBreach]()

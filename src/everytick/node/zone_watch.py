@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from everytick.deciding.zone_moves import ZoneMove, zone_move
 from everytick.domain.facts import LookAgain, Move
+from everytick.domain.lookups import ComingRuns
 from everytick.domain.nodes import NodeFacts
 from everytick.errors import NotFound
 from everytick.node.clock import NodeClock
@@ -31,7 +32,7 @@ async def moved_runs(store: AnyStore) -> list[ZoneMove]:
     records = [record for record in await store.list() if record.next_run is not None]
     for place in range(0, len(records), _AT_ONCE):
         some = {record.job.id: record for record in records[place : place + _AT_ONCE]}
-        seen, coming, now = await store.look(list(some)), await store.coming(list(some)), await store.now()
+        seen, coming, now = await store.look(list(some)), await store.ask(ComingRuns(list(some))), await store.now()
         for id_, snapshot in seen.items():
             next_run = some[id_].next_run
             assert next_run is not None, "the others were left out"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
+from everytick.domain.lookups import LaterRequests, LimitsAndBrakes
 from everytick.domain.values import value
 from everytick.simulate.durations import Length, Origin, known_lengths
 from everytick.simulate.gates import Gate, left_out
@@ -15,7 +16,7 @@ from everytick.simulate.lanes import Lane
 from everytick.simulate.record import EPOCH, QUARTER, JobTally, SimulationRecord
 from everytick.simulate.upstreams import connect
 from everytick.simulate.world import Outage, World
-from everytick.stores.protocols import HistoryStore, JobStore
+from everytick.stores.protocols import HistoryStore, JobStore, QuestionStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ _LATER_READ = 10_000
 """Most runs asked for at a time that are simulated: a plan looks through those of its job, so more would take long."""
 
 
-class ForecastStore(JobStore, HistoryStore, Protocol):
+class ForecastStore(JobStore, HistoryStore, QuestionStore, Protocol):
     """The verbs that a forecast calls on a store."""
 
     async def now(self) -> datetime:
@@ -136,7 +137,7 @@ async def foresee(
     lengths = await known_lengths(store, jobs, given or {})
     snapshots = await store.look([job.id for job in jobs])
     later: dict[str, list[Request]] = {}
-    for job_id, request in await store.later(list(snapshots), _LATER_READ):
+    for job_id, request in await store.ask(LaterRequests(list(snapshots), _LATER_READ)):
         later.setdefault(job_id, []).append(request)
     record = SimulationRecord() if record is None else record
     lanes = [
@@ -145,7 +146,7 @@ async def foresee(
         if job.id in snapshots
     ]
     connect(lanes, [snapshots[lane.job.id].dependence for lane in lanes])
-    limits = await store.limits()
+    limits = await store.ask(LimitsAndBrakes())
     gate = Gate(limits, None if late_share is None else max(int(slots * late_share), 1))
     world = World(lanes, start, record, slots=slots, outages=outages, tell=tell, gate=gate)
     with _without_collector():

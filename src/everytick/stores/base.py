@@ -15,7 +15,6 @@ from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
 from everytick.domain.snapshots import Ended, JobSnapshot, PausedSpan
 from everytick.domain.statuses import OccurrenceStatus, RunStatus
 from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, RunState
-from everytick.domain.upcoming import ComingRun
 from everytick.domain.values import value
 
 MAX_EDITIONS = 16
@@ -38,17 +37,6 @@ NODES_KEPT = timedelta(days=7)
 
 NAME_SETS_KEPT = timedelta(days=1)
 """A set of job names that no node refers to is deleted after this time."""
-
-
-@value
-class Coming:
-    """The runs to come of a job that its last plan has written down, and the edition of the zone tables it had."""
-
-    runs: tuple[ComingRun, ...]
-    zone_data: str = ""
-
-
-NOTHING_COMING = Coming(())
 
 
 class Commit(Enum):

@@ -9,34 +9,27 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
-from everytick.domain.backfills import BackfillRecord
 from everytick.domain.changes import Edit
-from everytick.domain.decisions import Plan, Span
+from everytick.domain.decisions import Plan
 from everytick.domain.deeds import DeedFilter, DeedPage
-from everytick.domain.definers import Undefined
 from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
-from everytick.domain.limits import Limits
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.people import AccessChange, Doer, SignInFailures, Token, User, WebSession
 from everytick.domain.promises import (
-    BreachFilter,
-    BreachRecord,
     DuePromises,
     Judgement,
     OwedBreach,
-    PromiseRecord,
 )
 from everytick.domain.questions import Question
-from everytick.domain.snapshots import Edition, JobSnapshot, Request
+from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import OccurrenceEnd, Step
 from everytick.stores.base import (
     Ahead,
     Batch,
     Claim,
     ClaimKey,
-    Coming,
     Commit,
     CommitAnswer,
     Committed,
@@ -247,39 +240,8 @@ class JobStore(Protocol):
         """Return every job that is not removed, by name. With `removed`, return removed jobs too."""
         ...
 
-    async def parked(self) -> Mapping[str, str]:
-        """Return the `JobRecord.parked_reason` of every parked job in service, by name.
-
-        It includes jobs whose definition this process cannot read; `list` leaves those out.
-        """
-        ...
-
-    async def editions(
-        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
-    ) -> Sequence[Edition]:
-        """Return these versions of a job's definition, and the version in force at `at`, in order.
-
-        A version never changes and is kept as long as its job. A version that this process cannot read is left out.
-        """
-        ...
-
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return the snapshot of each of these jobs that exists, due or not. No job is locked."""
-        ...
-
-    async def later(self, job_ids: Collection[str], limit: int) -> Sequence[tuple[str, Request]]:
-        """Return up to `limit` open requests of these jobs that were asked for at a time, soonest first."""
-        ...
-
-    async def coming(self, job_ids: Collection[str]) -> dict[str, Coming]:
-        """Return the runs to come that the last plans of these jobs have written down, by id.
-
-        A job is there if its definition has a horizon and something is to come. No plan looks at them.
-        """
-        ...
-
-    async def backfills(self, job_id: str | None = None, limit: int = 100) -> Sequence[BackfillRecord]:
-        """Return the newest backfills, of one job or of all, with what became of their occurrences."""
         ...
 
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
@@ -300,10 +262,6 @@ class JobStore(Protocol):
         """
         ...
 
-    async def undefined(self) -> Undefined:
-        """Return every marked job in service, by name, and, if there is one, every stored set of names."""
-        ...
-
     async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
         """Remove each of these jobs, by id, if it still has this mark. Return those that were removed.
 
@@ -317,10 +275,6 @@ class JobStore(Protocol):
         Return whether the job is deleted. Raises `Conflict` while a node owns one of them, and if the job is in
         service again.
         """
-        ...
-
-    async def limits(self) -> Limits:
-        """Return every reach that has a limit or brake, by name, and the newest changes."""
         ...
 
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
@@ -351,10 +305,6 @@ class HistoryStore(Protocol):
         A page of the history cannot tell: a moved instant keeps its id, but not its time. Of a range also the ids
         that open requests ask for, since people type the beginning of those too.
         """
-        ...
-
-    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
-        """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
         ...
 
     async def nodes(self) -> Sequence[NodeRecord]:
@@ -414,7 +364,7 @@ class AccessStore(Protocol):
 
 
 class PromiseStore(Protocol):
-    """The verbs of promises: what is due by when, and what was broken."""
+    """The verbs of promises: what is due by when."""
 
     async def promises(self, scope: NodeScope, limit: int) -> DuePromises:
         """Return up to `limit` promises that may be broken now, longest-waiting first, and breaches not told for long.
@@ -433,17 +383,9 @@ class PromiseStore(Protocol):
         """
         ...
 
-    async def promised(self, job_ids: Collection[str] | None = None, limit: int = 1000) -> Sequence[PromiseRecord]:
-        """Return where the promises of these jobs, or of all in service, stand; soonest check first."""
-        ...
-
-    async def breaches(self, filter: BreachFilter) -> Sequence[BreachRecord]:
-        """Return breaches, newest first. They are kept for `BREACHES_KEPT` after their end."""
-        ...
-
 
 class QuestionStore(Protocol):
-    """The verbs of pages and pictures."""
+    """What nodes, pages and people ask, and what keeps the answers cheap."""
 
     @property
     def folds_at_once(self) -> int:
@@ -451,7 +393,10 @@ class QuestionStore(Protocol):
         ...
 
     async def ask(self, question: Question[A]) -> A:
-        """Answer one of the questions in `domain.questions`. Each is bounded, and none locks or writes anything."""
+        """Answer one of the questions in `domain.questions` and `domain.lookups`. None locks or writes anything.
+
+        Those about occurrences are bounded when they are built.
+        """
         ...
 
     async def fold(self, limit: int = 1000) -> int:

@@ -9,19 +9,20 @@ from typing import Any, Protocol
 from everytick.domain.decisions import Span
 from everytick.domain.durations import instant
 from everytick.domain.headlines import headline
+from everytick.domain.lookups import Spans
 from everytick.domain.names import did_you_mean
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 from everytick.stores.base import HistoryFilter, JobRecord
-from everytick.stores.protocols import HistoryStore, JobStore
+from everytick.stores.protocols import HistoryStore, JobStore, QuestionStore
 
 _BEGIN, _END = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 _MOST_LISTED = 10_000
 """Most instants of one span that are listed."""
 
 
-class PastStore(JobStore, HistoryStore, Protocol):
+class PastStore(JobStore, HistoryStore, QuestionStore, Protocol):
     """A store whose past can be read."""
 
 
@@ -162,7 +163,7 @@ async def chronicle_of(store: PastStore) -> Chronicle:
     known |= await store.get([occurrence.job_id for occurrence in occurrences if occurrence.job_id not in known])
     entries = [await _of_occurrence(store, occurrence, known[occurrence.job_id]) for occurrence in occurrences]
     for job_id, record in known.items():
-        for span in await store.spans(job_id, _BEGIN, _END):
+        for span in await store.ask(Spans(job_id, _BEGIN, _END)):
             entries += _of_span(span, record)
     return Chronicle(entries, (record.job.name for record in known.values()))
 

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from everytick.app import Everytick
+from everytick.domain.lookups import Promises
 from everytick.domain.promises import promises_of
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.node.hooks import hook_table
@@ -136,7 +137,7 @@ class DrivenNode:
     async def _next_check(self) -> datetime | None:
         """Judge what is due, and return when the next promise may be broken."""
         await self._judge()
-        soonest = await self._store.promised(limit=1) if self._promises else ()
+        soonest = await self._store.ask(Promises(limit=1)) if self._promises else ()
         return soonest[0].state.check_at if soonest else None
 
     async def _obey(self) -> None:

@@ -13,7 +13,8 @@ from typing import Any, Generic, TypeVar
 from everytick.app import Everytick
 from everytick.domain.decisions import Span
 from everytick.domain.limits import Limits
-from everytick.domain.promises import BreachFilter, BreachRecord
+from everytick.domain.lookups import Breaches, LimitsAndBrakes, Spans
+from everytick.domain.promises import BreachRecord
 from everytick.domain.questions import Bucket, FailureKind, Glance, Glances, JobLengths
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ACTIVE
@@ -211,7 +212,7 @@ class Board:
             listed.proposed,
             await self._slow["nodes"].get("", store.nodes),
             await self._slow["failures"].get("", lambda: tick.failures(now - DAY)),
-            await self._slow["limits"].get("", store.limits),
+            await self._slow["limits"].get("", lambda: store.ask(LimitsAndBrakes())),
             await self._breaches() if listed.has_promises else (),
             recent,
             after,
@@ -233,8 +234,8 @@ class Board:
     async def _breaches(self) -> Sequence[BreachRecord]:
         """Return the promises that are broken now."""
         store = await self._tick._opened()
-        wanted = BreachFilter(is_open=True, limit=_MOST_BREACHES)
-        found: Sequence[BreachRecord] = await self._slow["breaches"].get("", lambda: store.breaches(wanted))
+        wanted = Breaches(is_open=True, limit=_MOST_BREACHES)
+        found: Sequence[BreachRecord] = await self._slow["breaches"].get("", lambda: store.ask(wanted))
         return found
 
     async def _lengths(self, records: Mapping[str, JobRecord]) -> Mapping[str, JobLengths]:
@@ -254,7 +255,7 @@ class Board:
         since, through = min(axis.after, fleet.now - RECENT), min(axis.through, fleet.now)
         gaps = [each for each in job_ids if each in snapshots and has_gap(snapshots[each], runs.get(each, ()), since)]
         # One question each, and only for jobs of which some instant did not run.
-        spans = await asyncio.gather(*(store.spans(each, since, fleet.now) for each in gaps))
+        spans = await asyncio.gather(*(store.ask(Spans(each, since, fleet.now)) for each in gaps))
         step = band_step(axis)
         buckets: Sequence[Bucket] = ()
         if with_bands and axis.after < fleet.now:

@@ -8,6 +8,7 @@ import pytest
 
 from everytick.deciding.plan import plan
 from everytick.domain.facts import Trigger
+from everytick.domain.lookups import ParkedJobs
 from everytick.domain.occurrence import Cause
 from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres import planning
@@ -130,7 +131,7 @@ async def test_an_unreadable_definition_is_parked_and_shown_and_blocks_no_other_
     assert [each.job.name for each in await fresh.list()] == ["good"]
     shown = await db.fetchval("select parked_reason from jobs where name = 'bad'")
     assert shown.startswith("version 1 cannot be read: JSONDecodeError")
-    assert await fresh.parked() == {"bad": shown}
+    assert await fresh.ask(ParkedJobs()) == {"bad": shown}
     assert await plan_once(fresh) == []
 
     assert (await put(fresh, job("bad", "30 * * * *"))).version == 2

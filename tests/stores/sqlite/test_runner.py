@@ -13,6 +13,7 @@ from threading import Event
 import pytest
 
 from everytick.domain.changes import Put, Remove
+from everytick.domain.lookups import Editions
 from everytick.errors import NotFound
 from everytick.stores.sql.commands import Ask, KeyTaken, Referenced, Rows, Verb, many, together
 from everytick.stores.sql.statements import Statement
@@ -128,6 +129,6 @@ async def test_a_version_that_is_written_twice_is_known_as_it_was_written_last(p
     await asyncio.gather(held, edited)
     with pytest.raises(NotFound):
         await refused
-    assert await store.editions(stored.job_id, [2]) == await other.editions(stored.job_id, [2])
+    assert await store.ask(Editions(stored.job_id, [2])) == await other.ask(Editions(stored.job_id, [2]))
     await store.close()
     await other.close()

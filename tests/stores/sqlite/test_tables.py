@@ -11,6 +11,7 @@ import pytest
 from everytick.domain.codes import ATTEMPT_CODE
 from everytick.domain.config import Level, overrides
 from everytick.domain.facts import Amend, Pause, Resume, Trigger, adjusted
+from everytick.domain.lookups import ParkedJobs
 from everytick.domain.payload import payload
 from everytick.domain.statuses import AttemptStatus
 from everytick.stores.base import Commit, NodeScope
@@ -133,7 +134,7 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
     assert [record.job.name for record in await fresh.list()] == ["good"]
     [shown] = sql.execute("select parked_reason from jobs where name = 'bad'").fetchone()
     assert shown.startswith("version 1 cannot be read: JSONDecodeError")
-    assert await fresh.parked() == {"bad": shown}
+    assert await fresh.ask(ParkedJobs()) == {"bad": shown}
     assert sql.execute("select definition from job_version where definition = '{'").fetchall() == [("{",)]
 
     assert (await put(fresh, job("bad", "30 * * * *"))).version == 2

@@ -14,6 +14,7 @@ from everytick.deciding.plan import plan
 from everytick.domain.changes import Put
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import Cancel, DropLimit, Pause, Resume, SetLimit, Trigger
+from everytick.domain.lookups import LimitsAndBrakes, Spans
 from everytick.domain.policies import update_policy
 from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Step
@@ -142,9 +143,9 @@ async def state(store: AnyStore, scene: Scene) -> dict[str, Any]:
         "job": await store.get([scene.job_id]),
         "seen by a plan": await store.look([scene.job_id]),
         "occurrences": [(_untimed(whole.occurrence), whole.runs, whole.attempts) for whole in wholes],
-        "spans": list(await store.spans(scene.job_id, scene.batch.snapshots[0].watermark, await store.now())),
+        "spans": list(await store.ask(Spans(scene.job_id, scene.batch.snapshots[0].watermark, await store.now()))),
         "reports": [each.id for each in await store.reports(NodeScope("node-1"), 100)],
-        "limits": await store.limits(),
+        "limits": await store.ask(LimitsAndBrakes()),
         "nodes": [(node.id, node.beat_at, node.holds, node.beats) for node in await store.nodes()],
     }
 

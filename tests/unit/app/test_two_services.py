@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from everytick import Everytick
+from everytick.domain.lookups import UndefinedJobs
 from everytick.stores.addresses import AnyStore
 from tests.stores.clock import ManualClock
 
@@ -51,7 +52,7 @@ async def test_a_start_keeps_what_a_living_node_of_its_name_defines(
     clock.move(minutes=20)
     await one.node.janitor.round()
     assert [each.job.name for each in await store.list()] == ["both", "job1", "job2"]
-    assert [each.name for each in (await store.undefined()).jobs] == ["job1"]
+    assert [each.name for each in (await store.ask(UndefinedJobs())).jobs] == ["job1"]
 
 
 async def test_what_it_defined_retires_once_it_is_gone_for_good(
@@ -101,9 +102,9 @@ async def test_a_deploy_that_leaves_a_job_out_removes_it(store: AnyStore, clock:
 async def test_a_roll_back_takes_the_mark_away(store: AnyStore, one: Everytick, clock: ManualClock) -> None:
     """The old version starts again while its node before it lives: afterwards nothing is left out."""
     await service(store, "both").sync()
-    assert [each.name for each in (await store.undefined()).jobs] == ["job1"]
+    assert [each.name for each in (await store.ask(UndefinedJobs())).jobs] == ["job1"]
     assert await kinds(service(store, "both", "job1")) == {"both": "unchanged", "job1": "unchanged"}
-    assert (await store.undefined()).jobs == ()
+    assert (await store.ask(UndefinedJobs())).jobs == ()
 
 
 async def test_a_running_node_that_syncs_again_removes_what_it_defined_itself(

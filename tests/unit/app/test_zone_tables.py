@@ -9,6 +9,7 @@ import pytest
 
 from everytick.app import Everytick
 from everytick.deciding.zone_moves import zone_move
+from everytick.domain.lookups import ComingRuns
 from everytick.domain.nodes import NodeFacts
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Listeners
@@ -72,7 +73,7 @@ async def test_runs_that_other_tables_move_are_reported_and_followed_at_once(
     assert "job 'nightly': the zone tables changed" in caplog.text
     assert (await tick.status("nightly")).next_run == NEXT - HOUR
     await plan_once(store)
-    shown = (await store.coming([(await tick.job("shown")).job.id])).values()
+    shown = (await store.ask(ComingRuns([(await tick.job("shown")).job.id]))).values()
     assert next(run.at for some in shown for run in some.runs) == NEXT - HOUR
     clock.time = NEXT - HOUR
     await plan_once(store)

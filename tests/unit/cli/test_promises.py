@@ -9,7 +9,7 @@ import pytest
 
 from everytick.deciding.promises import judge
 from everytick.domain.facts import Cancel
-from everytick.domain.promises import BreachFilter
+from everytick.domain.lookups import Breaches
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import everything, job, occurrences, plan_once, put, run_one
 from tests.stores.clock import ManualClock
@@ -34,7 +34,7 @@ async def _past(path: Path) -> datetime:
             await run_one(store)
         due = await store.promises(await everything(store), 10)
         await store.commit_promises([judge(each, due.now) for each in due.snapshots])
-    assert len(await store.breaches(BreachFilter(is_open=True))) == 1
+    assert len(await store.ask(Breaches(is_open=True))) == 1
     await store.close()
     return first
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from everytick.domain.lookups import Spans
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Step
@@ -232,7 +233,7 @@ def test_an_outage_of_the_store_stops_firing_and_is_recovered_by_the_strategy(re
         # Instants at 40 … 100 fell into the outage; 110 … 170 are live again.
         late = [each for each in await world.history(job) if each.late]
         assert len(late) == made_up
-        spans = await world.store.spans(job.id, NOON, world.now())
+        spans = await world.store.ask(Spans(job.id, NOON, world.now()))
         decided = len(await world.history(job)) + sum(span.count or 0 for span in spans)
         assert decided == int((world.now() - NOON) / timedelta(seconds=10))
         await node.stop()

@@ -6,8 +6,8 @@ from everytick.deciding.notices import notice_job
 from everytick.domain.changes import Put
 from everytick.domain.facts import Pause, PutBrake, Trigger
 from everytick.domain.job import Job, define_job, define_task
+from everytick.domain.lookups import Breaches, Promises
 from everytick.domain.notices import NoticeKind
-from everytick.domain.promises import BreachFilter
 from everytick.node.events import Event
 from everytick.schedules.interval import every
 from everytick.sources.drafting import edited
@@ -16,7 +16,7 @@ from tests.unit.node.conftest import Live
 from tests.unit.node.test_notices import HOOK, Receivers
 from tests.unit.node.worlds import NOON, World, living, pause
 
-ALL = BreachFilter()
+ALL = Breaches()
 TOLD = {"on_failure": HOOK, "on_recovery": HOOK}
 
 
@@ -47,7 +47,7 @@ def test_a_node_of_another_application_tells_of_a_breach_once(live: Live) -> Non
             await node.start()
         await pause("5m30s")
 
-        [found] = await world.store.breaches(ALL)
+        [found] = await world.store.ask(ALL)
         assert (found.breach.count, found.breach.reason) == (2, "no node has planned it")
         assert _told(receivers) == [("broken", "start_by")]
         [event] = [each for each in events if each.kind == "promise_broken"]
@@ -80,7 +80,7 @@ def test_a_broken_promise_is_kept_again_and_both_are_told_once(live: Live) -> No
         await node.start()
         await pause("3m50s")
         assert _told(receivers) == [("broken", "finish_by"), ("kept", "finish_by")]
-        [found] = await world.store.breaches(ALL)
+        [found] = await world.store.ask(ALL)
         assert (found.breach.count, found.breach.ended_at is None) == (2, False)
         assert [each.kind for each in events if "promise" in each.kind] == ["promise_broken", "promise_kept"]
         assert not (await world.store.promises(node.scope.current, 10)).owed
@@ -117,7 +117,7 @@ def test_a_breach_that_began_while_no_node_was_up_is_told_at_the_next_start() ->
         node = world.node()
         await node.start()
         await pause("20s")
-        [found] = await world.store.breaches(ALL)
+        [found] = await world.store.ask(ALL)
         assert (found.breach.due_at.minute, found.breach.found_at.hour) == (3, 13)
         assert _told(receivers) == [("broken", "start_by")]
         await node.stop()
@@ -147,7 +147,7 @@ def test_a_notice_that_its_finder_did_not_ask_for_is_asked_for_by_another_node()
 
         first.promises._store = _Committing(world.store, commit)
         await pause("30s")
-        assert len(await world.store.breaches(ALL)) == 1
+        assert len(await world.store.ask(ALL)) == 1
         assert receivers.events == []
         await first.stop()
         second = world.node()
@@ -182,7 +182,7 @@ def test_who_is_told_of_a_breach() -> None:
         node = world.node()
         await node.start()
         await pause("4m")
-        assert len(await world.store.breaches(ALL)) == 1
+        assert len(await world.store.ask(ALL)) == 1
         assert {each.job.name for each in await world.store.list()} == {"nightly"}
         await node.stop()
 
@@ -196,7 +196,7 @@ def test_a_paused_job_breaks_no_promise() -> None:
         node = world.node()
         await node.start()
         await pause("1h")
-        assert await world.store.breaches(ALL) == []
+        assert await world.store.ask(ALL) == []
         await node.stop()
 
     living(story)
@@ -209,8 +209,8 @@ def test_a_braked_job_breaks_no_promise() -> None:
         node = world.node()
         await node.start()
         await pause("15m")
-        assert await world.store.breaches(ALL) == []
-        assert {each.state.held_after for each in await world.store.promised([job.id])} == {NOON}
+        assert await world.store.ask(ALL) == []
+        assert {each.state.held_after for each in await world.store.ask(Promises([job.id]))} == {NOON}
         await node.stop()
 
     living(story)

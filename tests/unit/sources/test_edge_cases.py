@@ -7,6 +7,7 @@ from datetime import datetime
 
 from everytick.deciding.plan import plan
 from everytick.domain.ids import job_id
+from everytick.domain.lookups import Spans
 from everytick.domain.outcome import Failed
 from everytick.sources.syncing import sync_folder
 from everytick.stores.addresses import AnyStore
@@ -38,7 +39,7 @@ async def record(store: AnyStore, name: str = "a") -> JobRecord:
 
 
 async def spans(store: AnyStore, name: str = "a") -> list[tuple[str, datetime, datetime]]:
-    found = await store.spans(job_id(name), START, at(23))
+    found = await store.ask(Spans(job_id(name), START, at(23)))
     return [(str(each.status), each.after, each.through) for each in found]
 
 

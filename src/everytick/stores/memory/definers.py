@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from everytick.domain.changes import Remove
 from everytick.domain.definers import NameSet, Undefined, UndefinedJob, hash_of
+from everytick.domain.lookups import UndefinedJobs
 from everytick.stores.memory.jobs import Jobs
 
 
@@ -21,8 +22,7 @@ class Definers(Jobs):
             elif row.name in left_out and row.removed_at is None and row.undefined_since is None:
                 row.undefined_since = now
 
-    async def undefined(self) -> Undefined:
-        """Return every marked job in service, by name, and, if there is one, every stored set of names."""
+    def _undefined(self, _: UndefinedJobs) -> Undefined:
         marked = tuple(
             UndefinedJob(row.id, row.name, row.undefined_since)
             for _, row in sorted(self._tables.names.items())

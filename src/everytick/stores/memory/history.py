@@ -7,6 +7,7 @@ from itertools import islice, takewhile
 
 from everytick.domain import ids
 from everytick.domain.decisions import Span
+from everytick.domain.lookups import Spans
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.base import ClaimKey, HistoryFilter, IdRange, NodeRecord, Page, Whole, task_run, whole_of
@@ -77,10 +78,9 @@ class HistoryVerbs(Base):
             return frozenset(sorted(inside)[: occurrence_ids.limit])
         return frozenset(id_ for id_ in occurrence_ids if id_ in self._tables.occurrences)
 
-    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
-        """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
-        row = self._job(job_id)
-        return [span for span in row.spans if span.through > after and span.after < through]
+    def _spans(self, asked: Spans) -> Sequence[Span]:
+        row = self._job(asked.job_id)
+        return [span for span in row.spans if span.through > asked.after and span.after < asked.through]
 
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return every node that has beaten and every other owner of an occurrence, by id."""

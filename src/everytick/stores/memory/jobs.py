@@ -12,6 +12,7 @@ from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, 
 from everytick.domain.dependencies import Dependency
 from everytick.domain.facts import ASKS, LIMITING, REVISES, Fact, adjusted, request_of
 from everytick.domain.job import Job, dated
+from everytick.domain.lookups import Editions, NewestBackfills, ParkedJobs
 from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
@@ -217,19 +218,15 @@ class Jobs(Planning):
         by_name = [row for _, row in sorted(self._tables.names.items())]
         return [self._record(row) for row in by_name if removed or row.removed_at is None]
 
-    async def parked(self) -> Mapping[str, str]:
-        """Return why each job in service is parked that is, by name."""
-        return {
-            record.job.name: record.parked_reason for record in await self.list() if record.parked_reason is not None
-        }
+    def _parked(self, _: ParkedJobs) -> Mapping[str, str]:
+        in_service = (row for _, row in sorted(self._tables.names.items()) if row.removed_at is None)
+        records = map(self._record, in_service)
+        return {record.job.name: record.parked_reason for record in records if record.parked_reason is not None}
 
-    async def editions(
-        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
-    ) -> Sequence[Edition]:
-        """Return these versions of a job's definition, and the version in force at `at`, in order."""
-        row = self._job(job_id)
+    def _editions(self, asked: Editions) -> Sequence[Edition]:
+        row = self._job(asked.job_id)
         known = [row.edition(version) for version in sorted(row.versions)]
-        wanted = {*versions, *([] if at is None else [in_force_at(known, at).job.version])}
+        wanted = {*asked.versions, *([] if asked.at is None else [in_force_at(known, asked.at).job.version])}
         return [edition for edition in known if edition.job.version in wanted]
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
@@ -296,11 +293,10 @@ class Jobs(Planning):
                 self._end(row, _S.CANCELED, reason, now)
                 self._wake(row.job, now)
 
-    async def backfills(self, job_id: str | None = None, limit: int = 100) -> Sequence[BackfillRecord]:
-        """Return the newest backfills, of one job or of all."""
-        rows = [self._tables.jobs[id_] for id_ in self._tables.jobs if job_id in (None, id_)]
+    def _newest_backfills(self, asked: NewestBackfills) -> Sequence[BackfillRecord]:
+        rows = [self._tables.jobs[id_] for id_ in self._tables.jobs if asked.job_id in (None, id_)]
         found = [backfill_record(self._tables, row, each) for row in rows for each in row.backfills.values()]
-        return sorted(found, key=lambda each: (each.planned_at, each.id), reverse=True)[:limit]
+        return sorted(found, key=lambda each: (each.planned_at, each.id), reverse=True)[: asked.limit]
 
     def _pause(self, row: JobRow, fact: facts.Pause, now: datetime) -> None:
         running = row.pause_at(now)

@@ -29,6 +29,7 @@ from everytick.domain.limits import (
     room,
     windows,
 )
+from everytick.domain.lookups import LimitsAndBrakes
 from everytick.stores.base import STEP, Claim, NodeScope, Receipt
 from everytick.stores.memory.rows import CountedStart, OccurrenceRow
 from everytick.stores.memory.running import Running, claim_order, waits_for_a_plan
@@ -55,8 +56,7 @@ class LimitedClaims(Running):
         self._ring()
         return Receipt(name, True)
 
-    async def limits(self) -> Limits:
-        """Return every reach that has a limit or brake, and the newest changes."""
+    def _limits(self, _: LimitsAndBrakes) -> Limits:
         now = self._now()
         found = []
         for name in sorted(self._reaches):

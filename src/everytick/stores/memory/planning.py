@@ -13,6 +13,7 @@ from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
+from everytick.domain.lookups import ComingRuns, LaterRequests
 from everytick.domain.needs import are_late, late_needs, needs_in, on_time_needs
 from everytick.domain.occurrence import Cause
 from everytick.domain.rollouts import TrialCounts
@@ -31,12 +32,10 @@ from everytick.domain.snapshots import (
 from everytick.domain.statuses import ACTIVE, ENDED, FAILURES, WELL, OccurrenceStatus, RunStatus
 from everytick.domain.steps import bounded
 from everytick.domain.texts import PLAN_REFUSED
-from everytick.domain.upcoming import is_counted
+from everytick.domain.upcoming import NOTHING_COMING, Coming, is_counted
 from everytick.schedules.timezones import zone_data
 from everytick.stores.base import (
-    NOTHING_COMING,
     Batch,
-    Coming,
     Commit,
     CommitAnswer,
     CommitFailed,
@@ -115,17 +114,15 @@ class Planning(LimitedClaims):
         now = self._now()
         return {id_: self._snapshot(self._tables.jobs[id_], now) for id_ in job_ids if id_ in self._tables.jobs}
 
-    async def later(self, job_ids: Collection[str], limit: int) -> Sequence[tuple[str, Request]]:
-        """Return up to `limit` open requests of these jobs that were asked for at a time, soonest first."""
-        rows = (self._tables.jobs[id_] for id_ in job_ids if id_ in self._tables.jobs)
+    def _later(self, asked: LaterRequests) -> Sequence[tuple[str, Request]]:
+        rows = (self._tables.jobs[id_] for id_ in asked.job_ids if id_ in self._tables.jobs)
         places = sorted(
-            (due_at, number, row.id, asked) for row in rows for due_at, number, asked in row.places.values()
+            (due_at, number, row.id, request) for row in rows for due_at, number, request in row.places.values()
         )
-        return [(id_, asked) for _, _, id_, asked in places if asked.due_at is not None][:limit]
+        return [(id_, request) for _, _, id_, request in places if request.due_at is not None][: asked.limit]
 
-    async def coming(self, job_ids: Collection[str]) -> dict[str, Coming]:
-        """Return the runs to come that the last plans of these jobs have written down, by id."""
-        rows = (self._tables.jobs[id_] for id_ in job_ids if id_ in self._tables.jobs)
+    def _coming(self, asked: ComingRuns) -> dict[str, Coming]:
+        rows = (self._tables.jobs[id_] for id_ in asked.job_ids if id_ in self._tables.jobs)
         return {row.id: row.coming for row in rows if row.coming.runs}
 
     def _snapshot(self, row: JobRow, until: datetime) -> JobSnapshot:

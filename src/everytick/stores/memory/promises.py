@@ -1,18 +1,18 @@
 """The verbs of promises, and what edits of a definition mean for them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 
 from everytick.domain.job import Job
+from everytick.domain.lookups import Breaches, Promises
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import (
     BREACHES_KEPT,
     PATIENCE,
     READ_AT_ONCE,
     Breach,
-    BreachFilter,
     BreachRecord,
     DuePromises,
     Judgement,
@@ -102,28 +102,26 @@ class PromiseVerbs(Planning):
         known = row.breaches.get(key)
         row.breaches[key] = OwedBreach(row.id, breach, known is None or known.is_begin_owed, is_end_owed)
 
-    async def promised(self, job_ids: Collection[str] | None = None, limit: int = 1000) -> Sequence[PromiseRecord]:
-        """Return where the promises of these jobs, or of all in service, stand; soonest check first."""
+    def _promised(self, asked: Promises) -> Sequence[PromiseRecord]:
         rows = [row for row in self._tables.jobs.values() if row.removed_at is None]
         found = [
             PromiseRecord(row.id, row.name, state)
             for row in rows
-            if job_ids is None or row.id in job_ids
+            if asked.job_ids is None or row.id in asked.job_ids
             for state in row.promises.values()
         ]
-        return sorted(found, key=_soonest)[:limit]
+        return sorted(found, key=_soonest)[: asked.limit]
 
-    async def breaches(self, filter: BreachFilter) -> Sequence[BreachRecord]:
-        """Return breaches, newest first."""
+    def _breaches(self, asked: Breaches) -> Sequence[BreachRecord]:
         found = [
             BreachRecord(row.id, row.name, each.breach)
             for row in self._tables.jobs.values()
-            if filter.job_id in (None, row.id)
+            if asked.job_id in (None, row.id)
             for each in row.breaches.values()
-            if not filter.is_open or each.breach.ended_at is None
+            if not asked.is_open or each.breach.ended_at is None
         ]
         found.sort(key=lambda each: (each.job, str(each.breach.kind), each.breach.broken_for))
-        return sorted(found, key=lambda each: each.breach.due_at, reverse=True)[: filter.limit]
+        return sorted(found, key=lambda each: each.breach.due_at, reverse=True)[: asked.limit]
 
 
 def _run(row: OccurrenceRow) -> PromisedRun:

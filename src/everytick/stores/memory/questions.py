@@ -7,6 +7,18 @@ from itertools import chain, islice, takewhile
 from typing import Any, ClassVar, TypeVar, cast
 
 from everytick.domain.headlines import fingerprint
+from everytick.domain.lookups import (
+    Breaches,
+    ComingRuns,
+    Editions,
+    LaterRequests,
+    LimitsAndBrakes,
+    NewestBackfills,
+    ParkedJobs,
+    Promises,
+    Spans,
+    UndefinedJobs,
+)
 from everytick.domain.questions import (
     COUNTED,
     LATEST,
@@ -39,20 +51,22 @@ from everytick.domain.questions import (
     with_headlines,
 )
 from everytick.domain.statuses import ENDED, FAILURES, OccurrenceStatus
-from everytick.stores.memory.base import Base
+from everytick.stores.memory.definers import Definers
+from everytick.stores.memory.history import HistoryVerbs
+from everytick.stores.memory.promises import PromiseVerbs
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
 
 A = TypeVar("A")
 _TICK = timedelta(microseconds=1)
 
 
-class QuestionVerbs(Base):
+class QuestionVerbs(PromiseVerbs, Definers, HistoryVerbs):
     """Answers from all rows that exist; what retention forgot is counted in `JobRow.forgotten`."""
 
     folds_at_once: ClassVar[int] = 1
 
     async def ask(self, question: Question[A]) -> A:
-        """Answer one of the questions in `domain.questions`."""
+        """Answer one of the questions in `domain.questions` and `domain.lookups`."""
         answers: Mapping[type[Any], Callable[[Any], Any]] = {
             TimeWindow: self._window,
             LastRuns: self._last_runs,
@@ -62,6 +76,16 @@ class QuestionVerbs(Base):
             Days: self._days,
             Alike: self._alike,
             Coverage: self._coverage,
+            ParkedJobs: self._parked,
+            Editions: self._editions,
+            LaterRequests: self._later,
+            ComingRuns: self._coming,
+            NewestBackfills: self._newest_backfills,
+            Spans: self._spans,
+            Promises: self._promised,
+            Breaches: self._breaches,
+            LimitsAndBrakes: self._limits,
+            UndefinedJobs: self._undefined,
         }
         return cast("A", answers[type(question)](question))
 

@@ -20,7 +20,7 @@ from everytick.domain.questions import band_of
 from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, Edition, Ended, PausedSpan, Request, Rescheduled
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Rules, RunState, deadline, rules_of
-from everytick.stores.base import NOTHING_COMING, Coming
+from everytick.domain.upcoming import NOTHING_COMING, Coming
 from everytick.stores.memory.ordered import Ordered, Place
 
 _S = OccurrenceStatus

@@ -14,16 +14,14 @@ from typing import ClassVar
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope, StoreAddress
 from everytick.stores.memory.access import MemoryAccess
-from everytick.stores.memory.definers import Definers
-from everytick.stores.memory.history import HistoryVerbs
-from everytick.stores.memory.promises import PromiseVerbs, bring_promises_back
+from everytick.stores.memory.promises import bring_promises_back
 from everytick.stores.memory.questions import QuestionVerbs
 from everytick.stores.memory.recording import Recording
 
 _TICK = timedelta(microseconds=1)
 
 
-class MemoryStore(Recording, PromiseVerbs, Definers, HistoryVerbs, QuestionVerbs):
+class MemoryStore(Recording, QuestionVerbs):
     """A store whose data end with the process, for tests and for scripts."""
 
     address: ClassVar[StoreAddress] = StoreAddress("memory")

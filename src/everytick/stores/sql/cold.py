@@ -8,31 +8,23 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
-from everytick.domain.backfills import BackfillRecord
 from everytick.domain.changes import Edit
-from everytick.domain.decisions import Span
-from everytick.domain.definers import Undefined
 from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
-from everytick.domain.limits import Limits
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.promises import (
-    BreachFilter,
-    BreachRecord,
     DuePromises,
     Judgement,
     OwedBreach,
-    PromiseRecord,
 )
 from everytick.domain.questions import Question
-from everytick.domain.snapshots import Edition, JobSnapshot, Request
+from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import OccurrenceEnd
 from everytick.stores.base import (
     Ahead,
     Claim,
     ClaimKey,
-    Coming,
     Commit,
     CommitAnswer,
     HistoryFilter,
@@ -51,9 +43,7 @@ from everytick.stores.each_alone import each_alone
 from everytick.stores.sql.commands import Make
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.verbs import (
-    backfills,
     clock,
-    coming,
     definers,
     editing,
     facts,
@@ -114,16 +104,6 @@ class ColdVerbs(ABC):
         """Return every job that is not removed, by name, or all. An unreadable one is among `parked` instead."""
         return await self._question(partial(job_records.in_service, self._q, removed=removed))
 
-    async def parked(self) -> Mapping[str, str]:
-        """Return why each job in service is parked that is, by name."""
-        return await self._question(partial(job_records.parked, self._q))
-
-    async def editions(
-        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
-    ) -> Sequence[Edition]:
-        """Return these versions of a job's definition, and the version in force at `at`, in order."""
-        return await self._question(partial(job_records.editions, self._q, job_id, versions, at))
-
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return the snapshot of each of these jobs that exists, due or not. No job is locked."""
         return await self._question(partial(job_records.look, job_ids))
@@ -132,25 +112,9 @@ class ColdVerbs(ABC):
         """Record the runs that a node fired while this store was away. Return the handle of each run, or None."""
         return await self._transact(partial(recording.record, self._q, job_id, fired))
 
-    async def later(self, job_ids: Collection[str], limit: int) -> Sequence[tuple[str, Request]]:
-        """Return up to `limit` open requests of these jobs that were asked for at a time, soonest first."""
-        return await self._question(partial(job_records.later, self._q, job_ids, limit))
-
-    async def coming(self, job_ids: Collection[str]) -> dict[str, Coming]:
-        """Return the runs to come that the last plans of these jobs have written down, by id."""
-        return await self._question(partial(coming.coming, self._q, job_ids))
-
-    async def backfills(self, job_id: str | None = None, limit: int = 100) -> Sequence[BackfillRecord]:
-        """Return the newest backfills, of one job or of all."""
-        return await self._question(partial(backfills.backfills, self._q, job_id, limit))
-
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
         """Store the names that a starting process defines, once under their hash, and mark the jobs in `left_out`."""
         await self._transact(partial(definers.define, self._q, names, left_out))
-
-    async def undefined(self) -> Undefined:
-        """Return every marked job in service, by name, and, if there is one, every stored set of names."""
-        return await self._question(partial(definers.undefined, self._q))
 
     async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
         """Remove each of these jobs, by id, if it still has this mark. Return those that were removed."""
@@ -159,10 +123,6 @@ class ColdVerbs(ABC):
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
         """Delete up to `limit` occurrences of a removed job, and the job with the last of them."""
         return await self._transact(partial(purging.purge, self._q, job_id, limit))
-
-    async def limits(self) -> Limits:
-        """Return every reach that has a limit or brake, and the newest changes."""
-        return await self._question(partial(limiting.limits, self._q))
 
     async def _claim_within_limits(self, scope: NodeScope, limit: int) -> builtins.list[Claim]:
         """Claim where a limit or brake holds."""
@@ -188,10 +148,6 @@ class ColdVerbs(ABC):
         """Return those of these ids that have an occurrence."""
         return await self._question(partial(history.existing, self._q, occurrence_ids))
 
-    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
-        """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
-        return await self._question(partial(history.spans, self._q, job_id, after, through))
-
     # ------------------------------------------------------------------------------------------------ the promises
 
     async def promises(self, scope: NodeScope, limit: int) -> DuePromises:
@@ -204,14 +160,6 @@ class ColdVerbs(ABC):
         """Write each judgement whose promise still stands as it was judged, and what the receivers were told."""
         return await self._transact(partial(promises.commit_promises, self._q, judgements, told))
 
-    async def promised(self, job_ids: Collection[str] | None = None, limit: int = 1000) -> Sequence[PromiseRecord]:
-        """Return where the promises of these jobs, or of all, stand; soonest check first."""
-        return await self._question(partial(promises.promised, self._q, job_ids, limit))
-
-    async def breaches(self, filter: BreachFilter) -> Sequence[BreachRecord]:
-        """Return breaches, newest first."""
-        return await self._question(partial(promises.breaches, self._q, filter))
-
     # ----------------------------------------------------------------------------------------------- the questions
 
     async def fold(self, limit: int = 1000) -> int:
@@ -223,7 +171,7 @@ class ColdVerbs(ABC):
         return folded
 
     async def ask(self, question: Question[A]) -> A:
-        """Answer one of the questions in `domain.questions`."""
+        """Answer one of the questions in `domain.questions` and `domain.lookups`."""
         return await self._question(partial(questions.ask, self._q, question))
 
     # --------------------------------------------------------------------------------------------------- the nodes

@@ -16,6 +16,7 @@ from everytick.domain.backfills import (
     Recent,
     shown_status,
 )
+from everytick.domain.lookups import NewestBackfills
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import Overlap
 from everytick.domain.statuses import ENDED, OccurrenceStatus
@@ -128,9 +129,9 @@ def _refuse_out_of_service(q: ColdQueries, job: Row) -> Verb[None]:
     taking_requests((yield from version_of(job["job_key"], newest["version"])).job)
 
 
-def backfills(q: ColdQueries, job_id: str | None, limit: int) -> Verb[list[BackfillRecord]]:
+def backfills(q: ColdQueries, asked: NewestBackfills) -> Verb[list[BackfillRecord]]:
     """Return the newest backfills, of one job or of all."""
-    found: Rows = yield q.list_backfills(is_any=job_id is None, job_id=job_id, limit=limit)
+    found: Rows = yield q.list_backfills(is_any=asked.job_id is None, job_id=asked.job_id, limit=asked.limit)
     counted: dict[int, dict[OccurrenceStatus, int]] = {}
     for row in (yield q.count_fills(backfill_keys=[each["backfill_key"] for each in found])):
         counted.setdefault(row["backfill_key"], {})[row["status"]] = row["count"]

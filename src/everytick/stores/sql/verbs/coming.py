@@ -1,12 +1,12 @@
 """The runs to come that plans write down: rows as values, and the statements that write what a plan changes."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from everytick.domain import ids
-from everytick.domain.upcoming import ComingRun, Mark
+from everytick.domain.lookups import ComingRuns
+from everytick.domain.upcoming import Coming, ComingRun, Mark
 from everytick.schedules.timezones import zone_data
-from everytick.stores.base import Coming
 from everytick.stores.sql.commands import Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.rows import read_overrides, write_overrides
@@ -21,9 +21,9 @@ class JobComing(NamedTuple):
     runs: Sequence[ComingRun]
 
 
-def coming(q: ColdQueries, job_ids: Collection[str]) -> Verb[dict[str, Coming]]:
+def coming(q: ColdQueries, asked: ComingRuns) -> Verb[dict[str, Coming]]:
     """Return the runs to come that are written down of these jobs, by id."""
-    found: Rows = yield q.coming_of(job_ids=list(job_ids))
+    found: Rows = yield q.coming_of(job_ids=list(asked.job_ids))
     by_job: dict[str, list[Row]] = {}
     for row in found:
         by_job.setdefault(row["job_id"], []).append(row)

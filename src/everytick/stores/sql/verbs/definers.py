@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from everytick.domain.definers import NameSet, Undefined, UndefinedJob, hash_of
+from everytick.domain.lookups import UndefinedJobs
 from everytick.domain.needs import RETIRED
 from everytick.stores.sql.commands import Ask, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
@@ -25,7 +26,7 @@ def define(q: ColdQueries, names: Collection[str], left_out: Collection[str]) ->
         yield q.mark_undefined(names=unmarked, now=(yield Ask.NOW))
 
 
-def undefined(q: ColdQueries) -> Verb[Undefined]:
+def undefined(q: ColdQueries, _: UndefinedJobs) -> Verb[Undefined]:
     """Return every marked job in service, by name, and, if there is one, every stored set of names."""
     now: datetime = yield Ask.NOW
     found: Rows = yield q.undefined_jobs()

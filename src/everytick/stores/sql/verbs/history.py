@@ -8,6 +8,7 @@ from typing import Any
 from everytick.domain import ids
 from everytick.domain.codes import STATUS_CODE
 from everytick.domain.decisions import Span, Why
+from everytick.domain.lookups import Spans
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.statuses import ACTIVE
 from everytick.errors import NotFound
@@ -118,10 +119,10 @@ def existing(q: ColdQueries, occurrence_ids: Collection[str] | IdRange) -> Verb[
     return frozenset(row["occurrence_id"] for row in found)
 
 
-def spans(q: ColdQueries, job_id: str, after: datetime, through: datetime) -> Verb[list[Span]]:
+def spans(q: ColdQueries, asked: Spans) -> Verb[list[Span]]:
     """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
-    key = yield from job_key(q, job_id)
-    found: Rows = yield q.spans_of(job_key=key, begin_after=after, end_through=through)
+    key = yield from job_key(q, asked.job_id)
+    found: Rows = yield q.spans_of(job_key=key, begin_after=asked.after, end_through=asked.through)
     return [
         Span(
             row["status"],

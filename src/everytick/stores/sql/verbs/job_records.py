@@ -1,10 +1,10 @@
-"""get, list, look, parked, later and editions: what people ask about jobs and their definitions."""
+"""get, list and look, and the questions about parked jobs, later requests and editions."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from everytick.domain.job import Job
+from everytick.domain.lookups import Editions, LaterRequests, ParkedJobs
 from everytick.domain.snapshots import Edition, JobSnapshot, Request
 from everytick.domain.updates import asked_edition
 from everytick.errors import NotFound
@@ -14,6 +14,9 @@ from everytick.stores.sql.commands import Ask, Found, Rows, Verb, Versions, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.storing_rules import as_named
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 def get(q: ColdQueries, job_ids: Collection[str]) -> Verb[dict[str, JobRecord]]:
@@ -87,7 +90,7 @@ def look(job_ids: Collection[str]) -> Verb[dict[str, JobSnapshot]]:
     return {id_: seen[id_] for id_ in job_ids if id_ in seen}
 
 
-def parked(q: ColdQueries) -> Verb[dict[str, str]]:
+def parked(q: ColdQueries, _: ParkedJobs) -> Verb[dict[str, str]]:
     """Return why each job in service is parked that is, by name."""
     return {row["name"]: row["parked_reason"] for row in (yield q.parked_jobs())}
 
@@ -106,9 +109,9 @@ def look_again(q: ColdQueries) -> Verb[None]:
             yield q.unpark(job_key=row["job_key"])
 
 
-def later(q: ColdQueries, job_ids: Collection[str], limit: int) -> Verb[list[tuple[str, Request]]]:
+def later(q: ColdQueries, asked: LaterRequests) -> Verb[list[tuple[str, Request]]]:
     """Return open requests of these jobs that were asked for at a time, soonest first."""
-    found: Rows = yield q.later_requests(job_ids=list(job_ids), most=limit)
+    found: Rows = yield q.later_requests(job_ids=list(asked.job_ids), most=asked.limit)
     return [(row["job_id"], rows.request(row)) for row in found]
 
 
@@ -121,11 +124,11 @@ def job_key(q: ColdQueries, job_id: str) -> Verb[int]:
     return key
 
 
-def editions(q: ColdQueries, job_id: str, versions: Collection[int], at: datetime | None) -> Verb[list[Edition]]:
+def editions(q: ColdQueries, asked: Editions) -> Verb[list[Edition]]:
     """Return these versions of a job's definition, and the version in force at `at`, in order."""
-    key = yield from job_key(q, job_id)
-    wanted = set(versions)
-    if at is not None:
-        wanted |= {row["version"] for row in (yield q.version_at(job_key=key, instant_at=at))}
+    key = yield from job_key(q, asked.job_id)
+    wanted = set(asked.versions)
+    if asked.at is not None:
+        wanted |= {row["version"] for row in (yield q.version_at(job_key=key, instant_at=asked.at))}
     found: Found = yield Versions(tuple((key, version) for version in sorted(wanted)))
     return [found.read[each].edition for each in sorted(found.read)]

@@ -38,6 +38,7 @@ from everytick.domain.limits import (
     room,
     windows,
 )
+from everytick.domain.lookups import LimitsAndBrakes
 from everytick.domain.values import value
 from everytick.schedules.codec import schedule
 from everytick.stores.base import STEP, Claim, NodeScope, Receipt
@@ -107,7 +108,7 @@ def _count_running(q: ColdQueries, name: str, now: datetime) -> Verb[None]:
     yield q.hold_places(handles=[row["handle"] for row in running])
 
 
-def limits(q: ColdQueries) -> Verb[Limits]:
+def limits(q: ColdQueries, _: LimitsAndBrakes) -> Verb[Limits]:
     """Return every reach that has a limit or brake, and the newest changes."""
     now: datetime = yield Ask.NOW
     known: dict[str, Reach] = yield from _reaches(q)

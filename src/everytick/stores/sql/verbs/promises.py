@@ -1,18 +1,18 @@
 """promises, commit_promises, promised and breaches: what jobs have promised, and what became of it."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from everytick.domain.decisions import Span, Why
 from everytick.domain.job import Job
+from everytick.domain.lookups import Breaches, Promises
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import (
     BREACHES_KEPT,
     PATIENCE,
     READ_AT_ONCE,
     Breach,
-    BreachFilter,
     BreachRecord,
     DuePromises,
     Judgement,
@@ -172,13 +172,15 @@ def _breach_arguments(job_key: int, breach: Breach) -> dict[str, Any]:
     }
 
 
-def promised(q: ColdQueries, job_ids: Collection[str] | None, limit: int) -> Verb[list[PromiseRecord]]:
+def promised(q: ColdQueries, asked: Promises) -> Verb[list[PromiseRecord]]:
     """Return where the promises of these jobs, or of all, stand; those first that are looked at soonest."""
-    found: Rows = yield q.promise_records(is_any=job_ids is None, job_ids=list(job_ids or ()), limit=max(limit, 0))
+    found: Rows = yield q.promise_records(
+        is_any=asked.job_ids is None, job_ids=list(asked.job_ids or ()), limit=max(asked.limit, 0)
+    )
     return [PromiseRecord(row["job_id"], row["name"], _state(row)) for row in found]
 
 
-def breaches(q: ColdQueries, asked: BreachFilter) -> Verb[list[BreachRecord]]:
+def breaches(q: ColdQueries, asked: Breaches) -> Verb[list[BreachRecord]]:
     """Return breaches, newest first."""
     found: Rows = yield q.breach_records(
         is_any=asked.job_id is None, job_id=asked.job_id, is_past=not asked.is_open, limit=max(asked.limit, 0)

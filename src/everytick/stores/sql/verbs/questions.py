@@ -6,6 +6,18 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from everytick.domain.headlines import fingerprint
+from everytick.domain.lookups import (
+    Breaches,
+    ComingRuns,
+    Editions,
+    LaterRequests,
+    LimitsAndBrakes,
+    NewestBackfills,
+    ParkedJobs,
+    Promises,
+    Spans,
+    UndefinedJobs,
+)
 from everytick.domain.questions import (
     CELL,
     CELLS_KEPT,
@@ -47,6 +59,7 @@ from everytick.domain.upcoming import TICK
 from everytick.stores.sql.commands import Ask, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
+from everytick.stores.sql.verbs import backfills, coming, definers, history, job_records, limiting, promises
 from everytick.stores.sql.verbs.rollups import numbers
 
 A = TypeVar("A")
@@ -57,7 +70,7 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 
 def ask(q: ColdQueries, question: Question[A]) -> Verb[A]:
-    """Answer one of the questions in `domain.questions`."""
+    """Answer one of the questions in `domain.questions` and `domain.lookups`."""
     answer: A = yield from _ANSWERS[type(question)](q, question)
     return answer
 
@@ -256,4 +269,14 @@ _ANSWERS: Mapping[type[Question[Any]], Callable[[ColdQueries, Any], Verb[Any]]] 
     Days: _days,
     Alike: _alike,
     Coverage: _coverage,
+    ParkedJobs: job_records.parked,
+    Editions: job_records.editions,
+    LaterRequests: job_records.later,
+    ComingRuns: coming.coming,
+    NewestBackfills: backfills.backfills,
+    Spans: history.spans,
+    Promises: promises.promised,
+    Breaches: promises.breaches,
+    LimitsAndBrakes: limiting.limits,
+    UndefinedJobs: definers.undefined,
 }
