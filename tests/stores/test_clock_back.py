@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 
 from everytick.domain.decisions import put_off
-from everytick.domain.facts import Fact, Pause, Resume, Rewind, Skip, Trigger, Undo
+from everytick.domain.facts import Fact, Pause, Resume, Rewind, SetLimit, Skip, Trigger, Undo
 from everytick.domain.lookups import Spans
 from everytick.domain.outcome import Failed
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import NodeScope
-from tests.stores.acting import AnyStore, began, claim_one, ended, job, occurrences, plan_once, put, run_one
+from tests.stores.acting import AnyStore, began, claim_one, ended, everything, job, occurrences, plan_once, put, run_one
 from tests.stores.clock import START, ManualClock
 
 HOUR = timedelta(hours=1)
@@ -273,3 +273,19 @@ async def test_a_job_whose_plan_was_put_off_ahead_is_looked_at_at_once(store: An
     clock.move(minutes=10)
     await plan_once(store)
     assert [each.scheduled_for for each in await occurrences(store)] == [clock.time]
+
+
+@pytest.mark.parametrize("change", ["limit", "edit"])
+async def test_what_was_ready_stays_ready_in_another_lane_or_version(
+    store: AnyStore, clock: ManualClock, change: str
+) -> None:
+    """L4, C-45: half a second is no step that anybody corrects, so only what is written anew is judged by it."""
+    stored = await put(store, job("asked", "0 0 1 1 *", tags=["crm"]))
+    await store.request(stored.job_id, Trigger("k"))
+    await plan_once(store)
+    clock.move(seconds=-0.5)
+    if change == "limit":
+        await store.request("tag:crm", SetLimit(most=5))
+    else:
+        await put(store, job("asked", "0 0 1 1 *", tags=["erp"], queue="gpu"))
+    assert [claim.job.name for claim in await store.claim(await everything(store), 10)] == ["asked"]

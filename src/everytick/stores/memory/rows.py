@@ -257,6 +257,7 @@ class OccurrenceRow:
     runs: dict[str, RunState] = field(default_factory=dict)
     attempts: dict[tuple[str, int], AttemptRow] = field(default_factory=dict)
     line: Ordered["OccurrenceRow"] | None = None
+    is_early: bool = False
     claim_entry: IndexEntry | None = None
     report_entry: IndexEntry | None = None
 

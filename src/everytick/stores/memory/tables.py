@@ -149,6 +149,7 @@ class Tables:
         self.occurrences[row.id] = self.handles[row.handle] = row
         self.needs.setdefault(row.needs)
         row.job.history.add((row.creation.scheduled_for, row.id, row))
+        row.is_early = row.ready_at > self.time
         line, entry = row.line, row.claim_entry = self._line(row), self._claim_entry(row)
         if line is not None:
             line.add((row.line_at, row.id, row))
@@ -156,10 +157,15 @@ class Tables:
             entry[0].add(entry[1])
 
     def change(self, row: OccurrenceRow, **changes: Unpack[OccurrenceChanges]) -> None:
-        """Change these columns of the occurrence, and its places in the indexes."""
+        """Change these columns of the occurrence, and its places in the indexes.
+
+        Whether it is early is judged when it becomes claimable or its `ready_at` changes. Other changes leave that.
+        """
         owner = row.owner
         for name, changed in changes.items():
             setattr(row, name, changed)
+        if row.claim_entry is None or "ready_at" in changes:
+            row.is_early = row.ready_at > self.time
         self.needs.setdefault(row.needs)
         self._reindex(row, self._line(row), self._claim_entry(row), self._report_entry(row))
         if row.owner != owner:
@@ -221,6 +227,7 @@ class Tables:
         Only a claim does so, for the needs that it asks for: what no node has asked for is early again then.
         """
         for row in [row for text in needs if text in self.early for row in self.early[text].through(self.time)]:
+            row.is_early = False
             self._reindex(row, row.line, self._claim_entry(row), row.report_entry)
 
     def _line(self, row: OccurrenceRow) -> Ordered[OccurrenceRow] | None:
@@ -233,7 +240,7 @@ class Tables:
         """Return its place among the ready or the early occurrences."""
         if not row.is_unclaimed:
             return None
-        if row.ready_at > self.time:
+        if row.is_early:
             return self.early[row.needs], (row.ready_at, row.id, row)
         return self.ready[row.needs], (-row.priority, row.line_at, row.id, row)
 
