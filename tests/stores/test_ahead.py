@@ -91,3 +91,16 @@ async def test_an_ending_leaves_the_next_instant_ahead(store: AnyStore, clock: M
     await run_one(store)
     await plan_once(store)
     assert await store.ahead(NodeScope("node-1", seen=1)) == Ahead(clock.time, wake_at=clock.time + timedelta(hours=1))
+
+
+async def test_what_was_asked_for_before_a_small_step_back_of_the_clock_is_ahead(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-45: nobody corrects half a second, so a node sleeps until then and no longer."""
+    stored = await put(store, job("hourly"))
+    await plan_once(store)
+    await store.request(stored.job_id, Pause())
+    asked_at = clock.time
+    clock.move(seconds=-0.5)
+    assert await store.settle_clock() == []
+    assert await store.ahead(NodeScope("node-1", seen=1)) == Ahead(clock.time, wake_at=asked_at)

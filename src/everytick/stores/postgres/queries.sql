@@ -25,17 +25,22 @@ select case when is_called then last_value else 0 end from everytick.pulse;
 -- ahead --
 -- Returns the store's time and what comes next after it of the needs `needs`: the earliest look at a job that nothing makes
 -- due already, and the earliest occurrence that needs a node and nothing but time; and every text of needs, unless
--- there are `seen`. It says whether limits hold, of which the verb `opens_at` knows more.
+-- there are `seen`. A fact lies ahead where the clock was set back by less than anybody corrects. It says whether limits hold, of which the verb `opens_at` knows more.
 with moment as materialized (
     select everytick.everytick_now() as now
 )
 select moment.now,
-       (select min(s.wake_at)
+       (select min(least(s.wake_at, f.wake_at))
           from unnest(:needs::text[]) n(needs)
-         cross join lateral (select s.wake_at from everytick.job_state s
+          left join lateral (select s.wake_at from everytick.job_state s
                               where s.needs = n.needs and s.wake_at > moment.now
                                 and not exists (select from everytick.wake w where w.job_key = s.job_key offset 0)
-                              order by s.wake_at limit 1) s) as wake_at,
+                              order by s.wake_at limit 1) s on true
+          left join lateral (select w.wake_at from everytick.wake w
+                              where w.needs = n.needs and w.wake_at > moment.now
+                                and not exists (select from everytick.wake e
+                                                 where e.job_key = w.job_key and e.wake_at <= moment.now offset 0)
+                              order by w.wake_at limit 1) f on true) as wake_at,
        (select min(r.ready_at)
           from unnest(:needs::text[]) n(needs)
          cross join lateral (select e.ready_at from everytick.claimable e
