@@ -208,10 +208,14 @@ class Pair:
             elif self.random.random() < 0.5:
                 changes.append(Remove(name, timedelta(minutes=self.random.choice([0, 10])), expected))
             if self.random.random() < 0.4:
-                facts = Pause(missed=Missed.CATCH_UP, reason="not yet", by="file"), Resume("file")
+                facts = Pause(missed=Missed.CATCH_UP, reason="not yet", by="file"), Resume("file"), self.notice()
                 changes.append(Tell(name, self.random.choice(facts), expected))
         self.random.shuffle(changes)
         await self.both("apply", changes, "ada")
+
+    def notice(self) -> Trigger:
+        """A run that is asked for with an edit; now and then by a key that was used before."""
+        return Trigger(f"notice {self.random.randrange(4)}", payload(self.random.randrange(2)), by="rollout")
 
     async def do_rename(self) -> None:
         """Rename a job, and now and then edit it under its new name in the same transaction."""

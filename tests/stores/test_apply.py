@@ -1,13 +1,15 @@
 """apply: definitions, suspensions and removals in one transaction."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell
-from everytick.domain.facts import Pause, Resume
+from everytick.domain.facts import Pause, Resume, Trigger
+from everytick.domain.payload import payload
 from everytick.domain.snapshots import Missed
-from everytick.errors import NotFound, TooManyEditions, VersionConflict
+from everytick.errors import JobDisabled, NotFound, OccurrenceExists, TooManyEditions, VersionConflict
 from everytick.stores.base import Stored
 from tests.stores.acting import AnyStore, job, occurrences, plan_once, put, remove
 from tests.stores.clock import ManualClock
@@ -147,3 +149,37 @@ async def test_a_job_is_told_before_it_is_removed_whatever_the_order_of_the_list
     assert [each.changed for each in stored] == [True, True]
     with pytest.raises(NotFound, match="'told'"):
         await store.apply([Remove("removed", timedelta(0)), Tell("told", Pause())])
+
+
+async def test_a_run_is_asked_for_with_an_edit_or_not_at_all(store: AnyStore) -> None:
+    """The request is written where the edit is, also of a job that the same transaction makes."""
+    await put(store, job("edited"))
+    edit, sender = Put(job("edited", when="30 * * * *"), 1), Put(job("sender", when="0 0 1 1 *"))
+    asked = Tell("sender", Trigger("rollout 2", payload({"version": 2}), by="rollout"))
+
+    stored = await store.apply([edit, sender, asked], "rollout")
+
+    assert [each.changed for each in stored] == [True, True, True]
+    await plan_once(store)
+    [made] = await occurrences(store, stored[1].job_id)
+    assert (str(made.cause), made.overrides.get("payload")) == ("trigger", payload({"version": 2}))
+    with pytest.raises(VersionConflict):
+        await store.apply([edit, sender, replace(asked, fact=Trigger("other"))], "rollout")
+    again = await store.apply([sender, asked], "rollout")
+    assert [each.changed for each in again] == [False, False], "the same key asks once"
+    await plan_once(store)
+    assert len(await occurrences(store, stored[1].job_id)) == 1
+
+
+@pytest.mark.parametrize("refused", ["disabled", "taken"])
+async def test_an_edit_whose_run_is_refused_is_not_made(store: AnyStore, refused: str) -> None:
+    await put(store, job("edited"))
+    sender = await put(store, job("sender", when="0 0 1 1 *"))
+    await store.request(sender.job_id, Trigger("taken", payload(1)))
+    if refused == "disabled":
+        await put(store, job("sender", when="0 0 1 1 *", enabled=False))
+    before = await store.list()
+    changes = [Put(job("edited", when="30 * * * *")), Tell("sender", Trigger("taken", payload(2)))]
+    with pytest.raises(JobDisabled if refused == "disabled" else OccurrenceExists):
+        await store.apply(changes, "rollout")
+    assert await store.list() == before

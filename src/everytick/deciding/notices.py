@@ -225,8 +225,8 @@ def breach_event(job: Job, breach: Breach, *, is_over: bool) -> Payload:
     )
 
 
-def rollout_event(job: Job, verdict: RolloutVerdict, version: int, now: datetime) -> Payload:
-    """Return the CloudEvent of a rollout that is over. `version` is the one in force now."""
+def rollout_event(job: Job, verdict: RolloutVerdict, now: datetime) -> Payload:
+    """Return the CloudEvent of a rollout that is over. What it comes to is the version after the one on trial."""
     is_back = verdict.way is Way.BACK
     return payload(
         {
@@ -241,7 +241,7 @@ def rollout_event(job: Job, verdict: RolloutVerdict, version: int, now: datetime
                 "job": job.name,
                 "job_id": job.id,
                 "version": verdict.version,
-                "version_in_force": version,
+                "version_in_force": verdict.version + 1,
                 "status": "rolled_back" if is_back else "in_force",
                 "error": verdict.said[:_LONGEST_ERROR] if is_back else None,
                 "reason": verdict.said[:_LONGEST_ERROR],

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
-from everytick.domain.facts import Pause, Resume
+from everytick.domain.facts import Pause, Resume, Trigger
 from everytick.domain.job import Job
 from everytick.domain.policies import UpdatePolicy
 from everytick.domain.rollouts import RolloutVerdict
@@ -46,10 +46,10 @@ class Put:
 
 @value
 class Tell:
-    """Hold the schedule of the job, or let it go."""
+    """Hold the schedule of the job, let it go, or ask for a run of it: what follows from an edit comes with it."""
 
     name: str
-    fact: Pause | Resume
+    fact: Pause | Resume | Trigger
     expected: int | None = None
 
 

@@ -16,7 +16,7 @@ from everytick.deciding.notices import (
     past_cause,
     rollout_event,
 )
-from everytick.domain.changes import Put
+from everytick.domain.changes import Edit, Put, Tell
 from everytick.domain.config import Overrides
 from everytick.domain.facts import Trigger
 from everytick.domain.ids import job_id
@@ -89,14 +89,23 @@ class Notifier:
                     sender, Trigger(breach_key(owed.breach, is_over=is_over), event, None, reason, OWNER)
                 )
 
-    async def tell_rollout(self, job: Job, verdict: RolloutVerdict, version: int, now: datetime) -> None:
-        """Ask for the notice of a rollout that was rolled back, or whose version came into force."""
+    async def of_rollout(self, job: Job, trial: Job, verdict: RolloutVerdict, now: datetime) -> list[Edit]:
+        """Return the changes that ask for the notice of a rollout which is over, to be made with the edit that ends it.
+
+        So the notice is sent whatever becomes of this node. The key names the moment at which the version was stored:
+        a job that is purged and made anew counts its versions from 1.
+        """
         sender = notice_job(job, NoticeKind.ON_RECOVERY if verdict.way is Way.ON else NoticeKind.ON_BREACH)
-        if sender is not None:
-            what = "was rolled back" if verdict.way is Way.BACK else "is in force"
-            reason = f"job '{job.name}': version {verdict.version} {what}"
-            event = rollout_event(job, verdict, version, now)
-            await self._request(sender, Trigger(f"rollout {verdict.version}", event, None, reason, OWNER))
+        if sender is None:
+            return []
+        what = "was rolled back" if verdict.way is Way.BACK else "is in force"
+        reason = f"job '{job.name}': version {verdict.version} {what}"
+        sender = await self._as_set(sender)
+        if not sender.enabled:
+            _log.info("job '%s' is disabled: no notice is sent. %s", sender.name, reason)
+            return []
+        key, event = f"rollout {verdict.version} {trial.updated_at}", rollout_event(job, verdict, now)
+        return [Put(sender), Tell(sender.name, Trigger(key, event, None, reason, OWNER))]
 
     async def _newest(self, subject: str) -> Job | None:
         """Return the newest definition, which says who is told: a corrected address counts at once."""
@@ -135,14 +144,24 @@ class Notifier:
 
     async def _stored(self, sender: Job) -> str:
         """Return the id of the job that sends it, which is stored first if it is new or changed."""
-        id_ = job_id(sender.name)
-        record = (await self._jobs.get([id_])).get(id_)
-        if record is not None and record.removed_at is None and record.job.name == sender.name:
-            sender = _as_enabled(sender, record.job)
-            if same_definition(sender, record.job):
-                return id_
+        known = await self._known(sender)
+        if known is not None:
+            sender = _as_enabled(sender, known)
+            if same_definition(sender, known):
+                return known.id
         [stored] = await self._jobs.apply([Put(sender)], OWNER)
         return stored.job_id
+
+    async def _as_set(self, sender: Job) -> Job:
+        known = await self._known(sender)
+        return sender if known is None else _as_enabled(sender, known)
+
+    async def _known(self, sender: Job) -> Job | None:
+        """Return the job that sends it as it is stored, if it is in service."""
+        id_ = job_id(sender.name)
+        record = (await self._jobs.get([id_])).get(id_)
+        is_known = record is not None and record.removed_at is None and record.job.name == sender.name
+        return record.job if is_known and record is not None else None
 
 
 def _as_enabled(sender: Job, stored: Job) -> Job:

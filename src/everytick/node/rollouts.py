@@ -8,7 +8,7 @@ from everytick.domain.job import Job
 from everytick.domain.rollouts import RolloutVerdict, Way
 from everytick.domain.snapshots import Edition, JobSnapshot
 from everytick.domain.upcoming import in_force, trial_of
-from everytick.errors import Conflict, NotFound
+from everytick.errors import Conflict, JobDisabled, NotFound
 from everytick.node.events import Event, Happening, Listeners
 from everytick.node.inbox import Planned
 from everytick.node.notifier import Notifier
@@ -40,22 +40,21 @@ class Rollouts:
         trial = trial_of(snapshot.editions)
         assert trial is not None, f"version {verdict.version} is on trial"
         job = trial.job if verdict.way is Way.ON else in_force(snapshot.editions, now)
+        is_over = verdict.way is Way.BACK or trial.rollout is None or trial.rollout.rest is None
+        notice = await self._notifier.of_rollout(job, trial.job, verdict, now) if is_over else []
         try:
-            [stored] = await self._jobs.apply([Put(job, verdict.version, verdict=verdict)], BY)
-        except (Conflict, NotFound) as error:
-            # Another node was first, or a person has edited the job.
+            stored, *_ = await self._jobs.apply([Put(job, verdict.version, verdict=verdict), *notice], BY)
+        except (Conflict, NotFound, JobDisabled) as error:
+            # Another node was first, or a person has edited the job or the one that sends its notices.
             _log.info("the rollout of version %d of job '%s' is left alone: %s", verdict.version, job.name, error)
             return
         if stored.changed:
-            await self._tell(job, trial, verdict, stored.version, now)
+            self._tell(job, trial, verdict, stored.version, now)
 
-    async def _tell(self, job: Job, trial: Edition, verdict: RolloutVerdict, version: int, now: datetime) -> None:
+    def _tell(self, job: Job, trial: Edition, verdict: RolloutVerdict, version: int, now: datetime) -> None:
         kind = Happening.ROLLED_BACK if verdict.way is Way.BACK else Happening.ROLLOUT_WENT_ON
         text = f"version {verdict.version}: {verdict.said}; {_next(trial, verdict, version)}"
         self._listeners.tell(Event(kind, now, job.name, text=text))
-        is_over = verdict.way is Way.BACK or trial.rollout is None or trial.rollout.rest is None
-        if is_over:
-            await self._notifier.tell_rollout(job, verdict, version, now)
 
 
 def _next(trial: Edition, verdict: RolloutVerdict, version: int) -> str:

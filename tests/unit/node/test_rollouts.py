@@ -1,19 +1,26 @@
 """A node tries a new version with a share of the runs, and rolls it back or puts it into force by itself."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
-from everytick.domain.changes import Put
+import pytest
+
+from everytick.deciding.notices import notice_job
+from everytick.domain.changes import Edit, Put
 from everytick.domain.job import Job
+from everytick.domain.notices import NoticeKind
 from everytick.domain.policies import update_policy
 from everytick.domain.upcoming import in_force
 from everytick.runners.context import Context
 from everytick.schedules.interval import every
 from everytick.sources.drafting import edited
+from everytick.stores.base import Stored
 from tests.unit.node.test_notices import HOOK, Receivers
 from tests.unit.node.worlds import NOON, World, living, pause
 
 
-async def _tried(world: World, policy: str, *, fails: bool) -> tuple[Job, Receivers]:
+async def _tried(world: World, policy: str, *, fails: bool, notices_off: bool = False) -> tuple[Job, Receivers]:
     """Let two nodes run a job each minute whose second version is tried, and fails if so said."""
 
     async def body(context: Context) -> None:
@@ -23,6 +30,8 @@ async def _tried(world: World, policy: str, *, fails: bool) -> tuple[Job, Receiv
     settings: dict[str, Any] = {"on_failure": HOOK, "on_recovery": HOOK, "payload": {}}
     job = await world.define("nightly", body, every("1m", start=NOON), **settings)
     receivers = Receivers(world, job)
+    if notices_off and (sender := notice_job(job, NoticeKind.ON_BREACH)) is not None:
+        await world.store.apply([Put(edited(sender, None, {"enabled": False}))], "anna")
     for node in [world.node(), world.node()]:
         await node.start()
     await pause("90s")
@@ -46,6 +55,39 @@ def test_a_version_whose_runs_fail_is_rolled_back_and_told_once() -> None:
         [event] = [each for each in receivers.events if "rollout" in each["type"]]
         assert (event["type"], event["data"]["version"]) == ("io.everytick.rollout.rolled_back.v1", 2)
         assert "3 of 3 occurrences failed" in event["data"]["error"]
+
+    living(story)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_the_notice_is_sent_by_others_if_a_node_does_nothing_more_after_the_edit(fails: bool) -> None:
+    """The edit that ends a rollout asks for its notice in the same transaction: no node has to live on for it."""
+
+    async def story(world: World) -> None:
+        apply, frozen = world.store.apply, []
+
+        async def apply_and_freeze(changes: Sequence[Edit], by: str = "") -> list[Stored]:
+            stored = await apply(changes, by)
+            if by == "rollout":
+                frozen.append(changes)
+                await asyncio.Event().wait()
+            return stored
+
+        world.store.apply = apply_and_freeze  # type: ignore[method-assign]
+        job, receivers = await _tried(world, "rollout 50% after 4", fails=fails)
+        assert await _in_force(world, job) == (3, {} if fails else {"new": True})
+        assert len(frozen) == 1, "one of the nodes has stored it, and stands still since"
+        [event] = [each for each in receivers.events if "rollout" in each["type"]]
+        assert event["data"]["version_in_force"] == 3
+
+    living(story)
+
+
+def test_no_notice_is_sent_by_a_job_that_people_have_disabled() -> None:
+    async def story(world: World) -> None:
+        job, receivers = await _tried(world, "rollout 50% after 20 failures 0", fails=True, notices_off=True)
+        assert await _in_force(world, job) == (3, {}), "the rollout ends all the same"
+        assert [each for each in receivers.events if "rollout" in each["type"]] == []
 
     living(story)
 

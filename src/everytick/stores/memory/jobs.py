@@ -106,6 +106,7 @@ class Jobs(Planning):
         asked = {name: asked_edition(row.newest, now).job.version for name, row in there.items()}
         refuse_unexpected(changes, asked)
         known, renamed, freed = {*there}, dict[str, JobRow](), set[str]()
+        puts = {change.name: change.job for change in changes if isinstance(change, Put)}
         is_checked = False
         for _, change in in_order(changes):
             if isinstance(change, Put):
@@ -120,6 +121,8 @@ class Jobs(Planning):
                 self._check_dependencies(changes)
             if change.name not in known:
                 raise NotFound("job", change.name)
+            if isinstance(change, Tell) and isinstance(change.fact, ASKS):
+                self._check_request(change.fact, renamed.get(change.name) or named[change.name], puts.get(change.name))
             if isinstance(change, Rename):
                 if change.to != change.name and change.to in self._tables.names and change.to not in freed:
                     raise DuplicateDefinition(name_taken(change.to))
@@ -130,6 +133,16 @@ class Jobs(Planning):
                 known.add(change.to)
         if not is_checked:
             self._check_dependencies(changes)
+
+    def _check_request(self, fact: facts.Asks, row: JobRow | None, put: Job | None) -> None:
+        """Raise if the job, as it is after these changes, takes no requests or another has the key."""
+        job = row.job if put is None and row is not None else put
+        assert job is not None, "the job is there, or is made"
+        if not job.enabled:
+            raise JobDisabled(job.name)
+        if row is not None and not self._is_forgotten(row):
+            request = as_stored(Edition(job, self._now()), request_of(fact, self._now()), self._now())
+            under_key(row.id, request, self._key_use(row, request))
 
     def _check_dependencies(self, changes: Sequence[Edit]) -> None:
         """Raise if a job that is put depends on one that is not there, or on itself through others."""
@@ -194,7 +207,8 @@ class Jobs(Planning):
                 row.removed_at, row.removed_by, row.retire_at = now, by, now + change.retire_after
                 self._tables.need(row, RETIRED)
         if changed:
-            self._revise(row, now)
+            is_asked = isinstance(change, Tell) and isinstance(change.fact, ASKS)
+            (self._wake if is_asked else self._revise)(row, now)
         return Stored(row.id, asked_edition(row.newest, now).job.version, changed)
 
     def _put(self, change: Put, by: str, now: datetime) -> Stored:

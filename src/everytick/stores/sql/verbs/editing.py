@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
+from everytick.domain.facts import Trigger, request_of
 from everytick.domain.job import Job
 from everytick.domain.needs import RETIRED
 from everytick.domain.policies import UpdateKind
-from everytick.domain.snapshots import Edition, JobSnapshot
+from everytick.domain.snapshots import ASKED_NOW, Edition, JobSnapshot
 from everytick.domain.upcoming import editions_to_come, in_force, trial_of
 from everytick.domain.updates import asked_edition, is_asked, numbered
 from everytick.errors import DuplicateDefinition, NotFound
@@ -24,7 +25,7 @@ from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.creating import band_row, create_all, version_arguments
 from everytick.stores.sql.verbs.depending import depend, names_needed
-from everytick.stores.sql.verbs.facts import write_fact
+from everytick.stores.sql.verbs.facts import ask, write_fact
 from everytick.stores.sql.verbs.holding import foretell, held_job, revise, version_of, wake
 from everytick.stores.sql.verbs.promises import edit_promises
 from everytick.stores.sql.verbs.turning import taking
@@ -167,6 +168,8 @@ def _tell_or_remove(
     else:
         raise NotFound("job", change.name)
     match change:
+        case Tell(fact=Trigger() as asked):
+            changed = (yield from ask(q, id_, request_of(asked, ASKED_NOW))).receipt.changed
         case Tell():
             changed = yield from write_fact(q, row["job_key"], change.fact, now)
             if changed:
@@ -261,6 +264,12 @@ def _moved(changes: Sequence[Edit], stored: Mapping[int, Stored]) -> list[str]:
     found = {
         each.job_id: None
         for place, each in stored.items()
-        if each.changed and not (isinstance(changes[place], Put) and each.version == 1)
+        if each.changed and not _moves_no_instant(changes[place], each)
     }
     return list(found)
+
+
+def _moves_no_instant(change: Edit, stored: Stored) -> bool:
+    if isinstance(change, Tell):
+        return isinstance(change.fact, Trigger)
+    return isinstance(change, Put) and stored.version == 1
