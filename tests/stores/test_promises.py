@@ -10,6 +10,7 @@ from everytick.deciding.promises import judge
 from everytick.domain.changes import Put, Remove
 from everytick.domain.facts import Move, Pause, Resume, Skip, Trigger
 from everytick.domain.lookups import Breaches, Promises
+from everytick.domain.policies import update_policy
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import BREACHES_KEPT, PATIENCE, BreachRecord, PromiseSnapshot
 from everytick.stores.base import Commit, NodeScope
@@ -148,6 +149,21 @@ async def test_what_people_say_about_a_job_lets_its_promises_be_looked_at(store:
     clock.move(seconds=1)
     await put(store, job("report", when="*/10 * * * *", start_by="5m"))
     assert await _check_at(store) == clock.time
+
+
+async def test_a_version_that_comes_into_force_later_lets_its_promises_be_looked_at(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """S0-118: what it promises may be due earlier than what the version before it promised."""
+    await put(store, job(success_within="26h"))
+    await plan_once(store)
+    edit = job("report", when="30 * * * *", success_within="2h")
+    await store.apply([Put(edit, policy=update_policy("graceful 1h"))])
+    await _judge(store)
+    clock.move(hours=1)
+    await plan_once(store)
+    assert (await store.look([edit.id]))[edit.id].editions[-1].job.version == 2
+    assert await _check_at(store, "success_within") == clock.time
 
 
 async def test_a_pause_holds_the_promise_and_a_resume_brings_it_back(store: AnyStore, clock: ManualClock) -> None:

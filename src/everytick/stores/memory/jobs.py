@@ -483,7 +483,8 @@ class Jobs(Planning):
         return Stored(row.id, asked_edition(row.newest, now).job.version, changed=True)
 
     def _promise(self, row: JobRow, job: Job, now: datetime) -> None:
-        """Let the promises of a version that came into force hold."""
+        """Let the promises of a version that came into force hold; those that were made before are looked at now."""
+        recheck_promises(row, now)
         keep_promises(row, job, now)
 
     def _updated(self, row: JobRow, change: Put | None, job: Job, now: datetime) -> tuple[Edition, ...]:
