@@ -17,6 +17,7 @@ from everytick.web.board import Board
 from everytick.web.csrf import FormCookie
 from everytick.web.headers import Headers
 from everytick.web.identity import Identity
+from everytick.web.kept_pages import KeptPages
 from everytick.web.known_jobs import KnownJobs
 from everytick.web.limits import BodyLimits
 from everytick.web.oidc import provider_of
@@ -57,6 +58,7 @@ class Service:
         state = self.app.state
         state.known_jobs.forget()
         state.board.forget()
+        state.kept_pages.forget()
         state.agenda_cache.changed()
         state.hub.changed("")
 
@@ -91,7 +93,7 @@ def asgi(tick: Everytick, access: AccessSettings | None = None, *, identify: Ide
     app.state.identity = identity
     known = KnownJobs(tick)
     app.state.hub, app.state.known_jobs, app.state.board = Hub(tick), known, Board(tick, known)
-    app.state.agenda_cache = AgendaCache(tick, known)
+    app.state.agenda_cache, app.state.kept_pages = AgendaCache(tick, known), KeptPages()
     app.state.provider = None if settings.oidc is None else provider_of(settings.oidc)
     app.state.rates = Rates()
     app.state.sign_ins = Throttle(*_FAILED_SIGN_INS)

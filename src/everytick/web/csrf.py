@@ -28,14 +28,37 @@ FORM_COOKIE, SESSION_COOKIE = "everytick_form", "everytick_session"
 _NEW_SECRET = "everytick_new_form_secret"
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{20,128}", re.ASCII)
+_TOKEN_BYTES = 32
+_MASKED = re.compile(rf"[0-9a-f]{{{4 * _TOKEN_BYTES}}}", re.ASCII)
 
 
 # ------------------------------------------------------------------------------------------------------ the token
 
 
 def csrf_token(request: Request) -> str:
-    """Return the token of this browser's forms. It belongs to the session, or before sign-in to a cookie of its own."""
-    return sha256(b"everytick form:" + _secret_of(request).encode()).hexdigest()
+    """Return the token of this browser's forms. It belongs to the session, or before sign-in to a cookie of its own.
+
+    It is masked with random bytes that stand before it, so that no two answers hold the same text: the length of a
+    compressed page then tells nothing of the token, whatever else somebody gets into the page (BREACH).
+    """
+    mask = secrets.token_bytes(_TOKEN_BYTES)
+    return (mask + _xor(mask, _bare_token(request))).hex()
+
+
+def _bare_token(request: Request) -> bytes:
+    return sha256(b"everytick form:" + _secret_of(request).encode()).digest()
+
+
+def _unmasked(sent: str) -> bytes:
+    """Return the token in what a form has sent; nothing if it has none."""
+    if not _MASKED.fullmatch(sent):
+        return b""
+    given = bytes.fromhex(sent)
+    return _xor(given[:_TOKEN_BYTES], given[_TOKEN_BYTES:])
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, other, strict=True))
 
 
 def csrf_field(request: Request) -> Markup:
@@ -69,7 +92,7 @@ async def check_token(request: Request) -> None:
     """Return if the request carries the token of this browser's forms, else raise 403."""
     sent = request.headers.get(HEADER) or await _field_of(request)
     known = _known_secret(request)
-    if known is None or not compare_digest(sent.encode(errors="replace"), csrf_token(request).encode()):
+    if known is None or not compare_digest(_unmasked(sent), _bare_token(request)):
         raise Problem(403, "form_expired", "this form is too old, or was not made here: open the page again")
 
 

@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
+from everytick.web import kept_pages
 from tests.acceptance.web.browsing import FLAGS, Reader
 from tests.servers.browsers import found_browser
 
@@ -17,6 +18,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(folder) and iscoroutinefunction(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest.fixture(autouse=True)
+def every_page_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests change the store behind the service, and a loaded machine makes every page dear."""
+    monkeypatch.setattr(kept_pages, "CHEAP_SECONDS", float("inf"))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -7,12 +7,19 @@ import httpx2
 import pytest
 
 from everytick import Everytick, every
+from everytick.web import kept_pages
 
 
 def client_of(tick: Everytick, prefix: str = "", service: Any = None) -> httpx2.AsyncClient:
     """Return a client that asks this application's service, or the one given, mounted under a prefix or not."""
     transport = httpx2.ASGITransport(service or tick.asgi(), root_path=prefix, raise_app_exceptions=False)
     return httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1" + prefix)
+
+
+@pytest.fixture(autouse=True)
+def every_page_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests change the store behind the service, and a loaded machine makes every page dear."""
+    monkeypatch.setattr(kept_pages, "CHEAP_SECONDS", float("inf"))
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ OURS = {"origin": "http://127.0.0.1:8484", "sec-fetch-site": "same-origin"}
 
 
 async def _token(browser: httpx2.AsyncClient) -> str:
-    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', (await browser.get("/form")).text)
+    found = re.search(r'name="csrf" value="([0-9a-f]{128})"', (await browser.get("/form")).text)
     assert found is not None
     return found[1]
 
@@ -87,7 +87,7 @@ async def test_a_request_of_another_site_is_refused(
     assert (await tick.job("nightly")).pause is None
 
 
-@pytest.mark.parametrize("token", ["", "0" * 64, "é"])
+@pytest.mark.parametrize("token", ["", "0" * 64, "0" * 128, "0" * 127, "é"])
 async def test_a_wrong_token_is_refused(tick: Everytick, browser: httpx2.AsyncClient, token: str) -> None:
     """S4: also with a cookie of ours."""
     await _token(browser)
@@ -95,6 +95,16 @@ async def test_a_wrong_token_is_refused(tick: Everytick, browser: httpx2.AsyncCl
 
     assert (answer.status_code, answer.json()["code"]) == (403, "form_expired")
     assert (await tick.job("nightly")).pause is None
+
+
+async def test_no_two_pages_hold_the_same_token(browser: httpx2.AsyncClient) -> None:
+    """S4: pages are compressed, and a token that repeats could be guessed by the length of pages (BREACH)."""
+    first, second = await _token(browser), await _token(browser)
+    halves = {first[:64], first[64:], second[:64], second[64:]}
+
+    assert len(halves) == 4
+    for token in (first, second):
+        assert (await browser.post("/do", data={"csrf": token}, headers=OURS)).status_code == 200
 
 
 async def test_the_token_of_another_browser_is_refused(service: Service, browser: httpx2.AsyncClient) -> None:

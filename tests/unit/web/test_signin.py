@@ -49,7 +49,7 @@ def browser(service: Service, **more: Any) -> httpx2.AsyncClient:
 
 
 async def csrf(asking: httpx2.AsyncClient, path: str = "/signin") -> str:
-    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', (await asking.get(path)).text)
+    found = re.search(r'name="csrf" value="([0-9a-f]{128})"', (await asking.get(path)).text)
     assert found is not None
     return found[1]
 
@@ -83,7 +83,7 @@ async def test_the_cookie_is_for_the_prefix_of_the_service_alone(shop: Everytick
     """S7: other applications of the same host do not get it."""
     transport = httpx2.ASGITransport(asgi(shop), root_path="/everytick")
     secured = httpx2.AsyncClient(transport=transport, base_url="https://127.0.0.1/everytick")
-    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', (await secured.get("/signin")).text)
+    found = re.search(r'name="csrf" value="([0-9a-f]{128})"', (await secured.get("/signin")).text)
     assert found is not None
     data = {"csrf": found[1], "name": "ann", "password": PASSWORD, "next": "/more"}
     entered = await secured.post("/signin", data=data, headers={**OURS, "origin": "https://127.0.0.1"})

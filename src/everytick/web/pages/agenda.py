@@ -29,6 +29,7 @@ from everytick.web.agenda_view import (
 from everytick.web.asking import Tick, needs
 from everytick.web.csv_answers import csv_answer
 from everytick.web.framing import viewer_of
+from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.pictures.loadmap import LoadMap, load_map
 from everytick.web.problems import Problem
 from everytick.web.rendering import page
@@ -41,6 +42,7 @@ _MOST_CSV = 20_000
 
 
 @router.get("/agenda", dependencies=[needs(Role.VIEWER)])
+@kept_for_a_moment
 async def agenda(request: Request, tick: Tick, w: str = "24h") -> HTMLResponse:
     """Show the starts to come, the load of the week, collisions and clock changes."""
     found, viewer, span = await agenda_now(request, w)

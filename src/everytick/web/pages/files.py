@@ -16,6 +16,7 @@ from everytick.stores.base import JobRecord
 from everytick.web import words
 from everytick.web.asking import Tick, Who, needs
 from everytick.web.framing import viewer_of
+from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.known_jobs import known_jobs
 from everytick.web.rendering import page
 
@@ -29,6 +30,7 @@ _MOST_MOVED = 20
 
 
 @router.get("/files", dependencies=[needs(Role.VIEWER)])
+@kept_for_a_moment
 async def files(request: Request, tick: Tick, who: Who) -> HTMLResponse:
     """Show the job files. What they say is shown to those who may see payloads, since it may hold secrets."""
     known, viewer = await tick.job_files(), viewer_of(request)

@@ -27,6 +27,7 @@ from everytick.web import words
 from everytick.web.asking import Tick, Who, needs
 from everytick.web.framing import viewer_of
 from everytick.web.history_list import LOOKED_AT, WINDOWS, HistoryWanted, history_page, matching
+from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.known_jobs import known_jobs
 from everytick.web.pictures.trail import localized
 from everytick.web.problems import Problem
@@ -70,6 +71,7 @@ class HistoryRow:
 
 
 @router.get("/history", dependencies=[needs(Role.VIEWER)])
+@kept_for_a_moment
 async def history(request: Request, tick: Tick, who: Who, cursor: str = "") -> Response:
     """Show the occurrences that the address means."""
     viewer = viewer_of(request, await tick.now())

@@ -27,6 +27,7 @@ from everytick.web.job_past import (
     past_squares,
 )
 from everytick.web.job_words import holds_of, job_numbers, job_said, promise_lines, rounded_length, schedule_said
+from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.paths import link, path_of
 from everytick.web.pictures.coverage import coverage_bar, coverage_words
 from everytick.web.pictures.strip import columns_of, strip
@@ -53,6 +54,7 @@ ADMIN_DEEDS = (("disable", "Disable…", ""), ("remove", "Remove…", ""))
 
 
 @router.get("/jobs/{job:name}", dependencies=[needs(Role.VIEWER)])
+@kept_for_a_moment
 async def job_page(
     request: Request, tick: Tick, who: Who, job: str, as_: Annotated[str, Query(alias="as")] = ""
 ) -> HTMLResponse:

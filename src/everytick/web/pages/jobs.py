@@ -17,6 +17,7 @@ from everytick.web import words
 from everytick.web.asking import Tick, Who, needs
 from everytick.web.framing import viewer_of
 from everytick.web.job_list import JobFilter, JobList, JobState, ListedJob, job_list
+from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.known_jobs import known_jobs
 from everytick.web.pictures.small_strip import small_strip
 from everytick.web.pictures.strip import PAUSED, PLANNED, Square
@@ -51,6 +52,7 @@ class JobLine:
 
 
 @router.get("/jobs", dependencies=[needs(Role.VIEWER)])
+@kept_for_a_moment
 async def jobs(request: Request, tick: Tick, who: Who, after: str = "") -> Response:
     """Show the jobs that the address means."""
     viewer, known = viewer_of(request, await tick.now()), known_jobs(request)

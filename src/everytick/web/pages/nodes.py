@@ -17,6 +17,7 @@ from everytick.stores.base import NodeRecord
 from everytick.web import words
 from everytick.web.asking import Tick, needs
 from everytick.web.framing import viewer_of
+from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.pictures.slots import queue_meter, slot_squares
 from everytick.web.rendering import page
 from everytick.web.words import Viewer
@@ -47,6 +48,7 @@ class ShownNode:
 
 
 @router.get("/nodes", dependencies=[needs(Role.VIEWER)])
+@kept_for_a_moment
 async def nodes(request: Request, tick: Tick) -> HTMLResponse:
     """Show the nodes and the queues."""
     store = await tick._opened()

@@ -1,7 +1,6 @@
 """The page Now: what needs a look, what runs, what has been and what comes, on one line of time."""
 
 import asyncio
-import gzip
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,13 +18,14 @@ from everytick.web import words
 from everytick.web.asking import Who, needs
 from everytick.web.board import Board, FleetState
 from everytick.web.framing import Badges, Frame, frame_of, viewer_of
+from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.lane_rows import LaneContext, lane_row
 from everytick.web.looks import WRONG, LookLine, headline, needing
 from everytick.web.pages import away, empty
 from everytick.web.paths import link, path_of
 from everytick.web.pictures.axis import Axis
 from everytick.web.problems import status_of
-from everytick.web.rendering import page, rendered, shapes
+from everytick.web.rendering import html_answer, page, rendered, shapes
 from everytick.web.streams import Hub
 from everytick.web.tables import MOST_ROWS, table_rows, written_csv
 from everytick.web.tiles import tiles
@@ -45,6 +45,7 @@ Planned: TypeAlias = dict[str, dict[datetime, int]]
 
 
 @router.get("/", dependencies=[needs(Role.VIEWER)])
+@kept_for_a_moment
 async def now(request: Request, who: Who, asked: AskedFor) -> Response:
     """Show what needs a look, and the timeline; what was known last if the store is away."""
     board: Board = request.app.state.board
@@ -64,10 +65,11 @@ async def now(request: Request, who: Who, asked: AskedFor) -> Response:
     if request.headers.get("if-none-match") == etag:
         return Response(status_code=304, headers={"etag": etag})
     values = {**_head_values(request, who, view), **await _timeline_values(request, who, view, rev=rev)}
-    return _compressed(request, rendered(request, "now.html", **values), etag)
+    return html_answer(request, rendered(request, "now.html", **values), headers={"etag": etag})
 
 
 @router.get("/timeline", dependencies=[needs(Role.VIEWER)])
+@kept_for_a_moment
 async def timeline_table(request: Request, who: Who, asked: AskedFor) -> Response:
     """Show the timeline as a table."""
     view = await view_of(request.app.state.board, asked)
@@ -120,7 +122,7 @@ async def lane(
     with_ = LaneContext(axis, lens_of(axis), viewer, shapes(_root(request)), partial(link, _root(request)), who, rev)
     row = lane_row(fleet, sight, id_, with_)
     text = rendered(request, "lane.html", viewer=viewer, row=row, has_lens=with_.lens is not None)
-    return HTMLResponse(text)
+    return html_answer(request, text)
 
 
 def _given_axis(after: float, through: float, fleet: FleetState) -> Axis:
@@ -256,15 +258,6 @@ def _etag(request: Request, who: Person, view: View) -> str:
     notices = getattr(request.state, "notices", ())
     parts = (view.stamp, viewer.zone, viewer.theme, who.name, who.role, who.grants, _root(request), notices)
     return f'"{sha256(repr(parts).encode()).hexdigest()[:20]}"'
-
-
-def _compressed(request: Request, text: str, etag: str) -> Response:
-    """Return the page, compressed where the browser takes that: it holds no secret that its length could tell."""
-    headers = {"etag": etag, "vary": "accept-encoding, cookie"}
-    body = text.encode()
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        body, headers["content-encoding"] = gzip.compress(body, 4, mtime=0), "gzip"
-    return Response(body, headers=headers, media_type="text/html; charset=utf-8")
 
 
 def _hub(request: Request) -> Hub:

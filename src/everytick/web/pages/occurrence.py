@@ -20,6 +20,7 @@ from everytick.errors import EverytickError, NotFound
 from everytick.stores.base import Whole
 from everytick.web.asking import Tick, Who, needs
 from everytick.web.framing import frame_of, viewer_of
+from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.occurrence_words import (
     MOST_LINES,
     chosen_attempt,
@@ -54,6 +55,7 @@ _TICK = timedelta(microseconds=1)
 
 
 @router.get("/occurrences/{id}", dependencies=[needs(Role.VIEWER)])
+@kept_for_a_moment
 async def occurrence_page(
     request: Request,
     tick: Tick,

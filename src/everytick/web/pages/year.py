@@ -14,6 +14,7 @@ from everytick.domain.statuses import FINISHED, OccurrenceStatus
 from everytick.stores.base import JobRecord
 from everytick.web.asking import Tick, needs
 from everytick.web.framing import viewer_of
+from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.known_jobs import known_jobs
 from everytick.web.paths import link
 from everytick.web.pictures.year import YearDay, months_of, year_days, year_grid, year_words
@@ -32,6 +33,7 @@ _WRONG = (_S.FAILED, _S.FAILED_STALE)
 
 
 @router.get("/year", dependencies=[needs(Role.VIEWER)])
+@kept_for_a_moment
 async def year_page(
     request: Request,
     tick: Tick,
