@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from everytick.domain.headlines import fingerprint
+from everytick.domain.lookups import SpansOfJobs
 from everytick.domain.occurrence import Cause
 from everytick.domain.questions import (
     Alike,
@@ -16,6 +17,7 @@ from everytick.domain.questions import (
     LastRuns,
     Lengths,
     Question,
+    Several,
     TimeWindow,
 )
 
@@ -35,6 +37,8 @@ def questions(now: datetime, job_ids: Sequence[str]) -> Iterator[Question[Any]]:
             yield Buckets(after, through, step)
             if ids:
                 yield Buckets(after, through, step, By.JOB, ids)
+    yield SpansOfJobs(ids, now - 9 * HOUR, now)
+    yield Several((SpansOfJobs(ids[:1], now - HOUR, now), Counts(), Lengths(ids)))
     yield Alike(now - 9 * HOUR)
     yield Alike(now - HOUR, None, 1)
     yield Alike(now - 9 * HOUR, fingerprint("boom"))

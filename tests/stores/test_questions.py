@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from everytick.domain.facts import Cancel, Trigger
+from everytick.domain.facts import Cancel, Pause, Resume, Trigger
 from everytick.domain.headlines import fingerprint
+from everytick.domain.lookups import Editions, Spans, SpansOfJobs
 from everytick.domain.outcome import Failed, Outcome
 from everytick.domain.questions import (
     CELLS_KEPT,
@@ -20,9 +21,11 @@ from everytick.domain.questions import (
     LastRuns,
     Lengths,
     Question,
+    Several,
     TimeWindow,
 )
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.stores.base import WholeRuns
 from tests.stores.acting import (
     AnyStore,
     began,
@@ -34,6 +37,7 @@ from tests.stores.acting import (
     occurrences,
     plan_once,
     put,
+    put_all,
     remove,
 )
 from tests.stores.asking import HOUR, questions
@@ -242,3 +246,34 @@ async def test_what_never_ran_is_counted_too(store: AnyStore, clock: ManualClock
         assert (day.tally.counts, day.took) == (((_S.CANCELED, 1),), None)
         await fold_all(store)
     assert (await store.ask(Counts(stored.job_id, datetime(2020, 1, 1, tzinfo=UTC), START))).total == 0
+
+
+async def test_several_questions_are_answered_in_their_order(store: AnyStore, clock: ManualClock) -> None:
+    """A page asks for many things of one state of the store."""
+    one = job()
+    await put(store, one)
+    ids = await hours(store, clock, ["", "boom"])
+    questions_ = (Counts(), Lengths((one.id,)), Editions(one.id, (1,)), WholeRuns([*ids, "occ_none"]))
+
+    assert await store.ask(Several(questions_)) == tuple([await store.ask(each) for each in questions_])
+    assert await store.ask(WholeRuns([*ids, "occ_none"])) == tuple([await store.whole(id_) for id_ in ids])
+    assert await store.ask(Several(())) == ()
+
+
+async def test_spans_of_many_jobs_are_told_by_job(store: AnyStore, clock: ManualClock) -> None:
+    paused, running = job("paused"), job("running")
+    await put_all(store, [paused, running])
+    await store.request(paused.id, Pause())
+    clock.move(hours=3)
+    await plan_once(store)
+    await store.request(paused.id, Resume())
+    await plan_once(store)
+    asked = SpansOfJobs((paused.id, running.id, "job_none"), clock.time - 9 * HOUR, clock.time)
+
+    assert await store.ask(asked) == {
+        each.id: spans
+        for each in (paused, running)
+        if (spans := tuple(await store.ask(Spans(each.id, clock.time - 9 * HOUR, clock.time))))
+    }
+    assert paused.id in await store.ask(asked)
+    assert await store.ask(SpansOfJobs((), clock.time - HOUR, clock.time)) == {}

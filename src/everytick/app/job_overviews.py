@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from everytick.app.job_years import JobYears
 from everytick.app.occurrence_overviews import OccurrenceOverviews
 from everytick.domain.durations import TICK
-from everytick.domain.lookups import LimitsAndBrakes, NewestBackfills, Promises, Spans
+from everytick.domain.lookups import (
+    Breaches,
+    Editions,
+    LaterRequests,
+    LimitsAndBrakes,
+    NewestBackfills,
+    Promises,
+    Spans,
+)
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.values import value
 
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
     from everytick.domain.decisions import Span
     from everytick.domain.limits import Limits
     from everytick.domain.occurrence import Occurrence
-    from everytick.domain.promises import PromiseRecord
+    from everytick.domain.promises import BreachRecord, PromiseRecord
     from everytick.domain.questions import JobLengths
     from everytick.domain.snapshots import JobSnapshot
     from everytick.node.settings import NodeSettings
@@ -76,42 +84,77 @@ class JobOverviews(OccurrenceOverviews, JobYears):
     async def _overview(self, name: str) -> JobOverview:
         """Return what the page of a job shows; also of one that was removed."""
         from everytick.app.covering import coverage_of
-        from everytick.app.questions import upcoming_of
-        from everytick.app.versions import versions_of
-        from everytick.domain.questions import Lengths
+        from everytick.app.questions import upcoming_among
+        from everytick.app.versions import versions_among, versions_read
+        from everytick.domain.questions import Lengths, Several
+        from everytick.stores.base import WholeRuns
 
         store = await self._opened()
         record = await self._find_past(store, name)
-        job_id, limits = record.job.id, await store.ask(LimitsAndBrakes())
+        job_id = record.job.id
+        asked = (
+            LimitsAndBrakes(),
+            LaterRequests([job_id], _COMING),
+            Lengths((job_id,)),
+            Editions(job_id, versions_read(record.job.version, _VERSIONS)),
+            NewestBackfills(job_id, _BACKFILLS),
+            Promises([job_id]),
+        )
+        limits, later, lengths, editions, backfills, promises = await store.ask(Several(asked))
         seen = (await store.look([job_id]))[job_id]
         runs, has_more = await _runs(store, job_id)
         begin = _beginning(record, runs, has_more, limits.now)
+        behind = Spans(job_id, begin, limits.now), WholeRuns(_read_whole(record, runs))
+        spans, wholes = await store.ask(Several(behind))
         return JobOverview(
             now=limits.now,
             record=record,
             snapshot=seen,
-            status=await _status(store, record, seen, limits),
-            coming=tuple(await upcoming_of(store, seen, limits.now, _COMING, skipped=True)),
+            status=_status(record, seen, limits, promises, runs),
+            coming=tuple(upcoming_among(later, seen, limits.now, _COMING, skipped=True)),
             runs=runs,
             has_more_runs=has_more,
-            spans=await _spans(store, record, seen, begin, limits.now),
-            wholes=await _wholes(store, record, runs),
-            lengths=(await store.ask(Lengths((job_id,)))).get(job_id),
-            versions=tuple(await versions_of(store, seen, limits.now, _VERSIONS)),
-            backfills=tuple(await store.ask(NewestBackfills(job_id, _BACKFILLS))),
-            promises=tuple(await store.ask(Promises([job_id]))),
+            spans=_with_pauses(spans, seen, limits.now),
+            wholes=wholes,
+            lengths=lengths.get(job_id),
+            versions=tuple(versions_among(editions, seen, limits.now, _VERSIONS)),
+            backfills=tuple(backfills),
+            promises=tuple(promises),
             ledger=await coverage_of(store, record, begin, limits.now),
             refused=await _refused(store, record, limits, self.settings.node_timeout),
         )
 
+    async def _summary(
+        self, record: JobRecord, coming: int, past: int
+    ) -> tuple[JobStatus, list[UpcomingRun], Sequence[BreachRecord]]:
+        """Return the state of a job in service, its next runs, and the promises that it broke last."""
+        from everytick.app.questions import upcoming_among
+        from everytick.domain.promises import promises_of
+        from everytick.domain.questions import Several
 
-async def _status(store: AnyStore, record: JobRecord, seen: JobSnapshot, limits: Limits) -> JobStatus:
-    from everytick.app.outlook import outlook
+        store, job_id = await self._opened(), record.job.id
+        asked = LimitsAndBrakes(), LaterRequests([job_id], coming), Promises([job_id]), Breaches(job_id, limit=past)
+        limits, later, promises, breaches = await store.ask(Several(asked))
+        seen = (await store.look([job_id]))[job_id]
+        runs = (await _runs(store, job_id))[0] if promises_of(record.job.settings) else ()
+        status = _status(record, seen, limits, promises, runs)
+        return status, upcoming_among(later, seen, limits.now, coming), breaches
+
+
+def _status(
+    record: JobRecord,
+    seen: JobSnapshot,
+    limits: Limits,
+    promises: Sequence[PromiseRecord],
+    runs: Sequence[Occurrence],
+) -> JobStatus:
+    from everytick.app.outlook import outlook_of
     from everytick.app.questions import status_of
 
-    is_running = any(occurrence.status in _STARTED for occurrence in seen.busy)
-    found = status_of(record, seen, limits, is_running=is_running)
-    return replace(found, **await outlook(store, record, seen))
+    started = [occurrence for occurrence in seen.busy if occurrence.status in _STARTED]
+    found = status_of(record, seen, limits, is_running=bool(started))
+    completed = [run for run in runs if run.status is OccurrenceStatus.COMPLETED]
+    return replace(found, **outlook_of(record, seen, promises, completed, started, limits.now))
 
 
 async def _runs(store: AnyStore, job_id: str) -> tuple[tuple[Occurrence, ...], bool]:
@@ -130,21 +173,20 @@ def _beginning(record: JobRecord, runs: Sequence[Occurrence], has_more: bool, no
     return min(known)
 
 
-async def _spans(
-    store: AnyStore, record: JobRecord, seen: JobSnapshot, after: datetime, now: datetime
-) -> tuple[Span, ...]:
-    """Return the spans after a moment, newest first, with the pause that holds now as one."""
+def _with_pauses(spans: Sequence[Span], seen: JobSnapshot, now: datetime) -> tuple[Span, ...]:
+    """Return the spans, newest first, with the pause that holds now as one."""
     from everytick.app.history import open_pauses
 
-    found = [*await store.ask(Spans(record.job.id, after, now)), *open_pauses(seen, now)]
+    found = [*spans, *open_pauses(seen, now)]
     return tuple(sorted(found, key=lambda span: span.through, reverse=True)[:RUNS_READ])
 
 
-async def _wholes(store: AnyStore, record: JobRecord, runs: Sequence[Occurrence]) -> tuple[Whole, ...]:
+def _read_whole(record: JobRecord, runs: Sequence[Occurrence]) -> list[str]:
+    """Return the ids of the last ended runs that are read with their tasks: those of a job with several."""
     if len(record.job.tasks) < 2:
-        return ()
+        return []
     ended = [run.id for run in runs if run.started_at is not None and run.status in ENDED]
-    return tuple([await store.whole(id_) for id_ in ended[:WHOLE_READ]])
+    return ended[:WHOLE_READ]
 
 
 async def _refused(store: AnyStore, record: JobRecord, limits: Limits, silence: timedelta) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from everytick.domain.occurrence import Occurrence
     from everytick.domain.promise_policies import PromiseKind
-    from everytick.domain.promises import Breach
+    from everytick.domain.promises import Breach, PromiseRecord
     from everytick.domain.snapshots import JobSnapshot
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
@@ -35,7 +35,7 @@ async def broken_now(store: AnyStore, records: Sequence[JobRecord]) -> dict[str,
 
 async def outlook(store: AnyStore, record: JobRecord, seen: JobSnapshot) -> dict[str, Any]:
     """Return the promises of one job that are broken now, and forecasts of those that are not."""
-    from everytick.deciding.forecast import LENGTHS_READ, forecasts, usual_length
+    from everytick.deciding.forecast import LENGTHS_READ
     from everytick.domain.promises import promises_of
     from everytick.domain.statuses import OccurrenceStatus
     from everytick.stores.base import HistoryFilter
@@ -43,14 +43,33 @@ async def outlook(store: AnyStore, record: JobRecord, seen: JobSnapshot) -> dict
     job = record.job
     if not promises_of(job.settings):
         return {}
-    states = [each.state for each in await store.ask(Promises([job.id]))]
+    promised = await store.ask(Promises([job.id]))
     well = HistoryFilter(job_id=job.id, statuses=(OccurrenceStatus.COMPLETED,), limit=LENGTHS_READ)
-    usual = usual_length((await store.history(well)).occurrences)
     busy = HistoryFilter(job_id=job.id, statuses=(OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY))
     started = (await store.history(busy)).occurrences if seen.busy_count else ()
+    completed = (await store.history(well)).occurrences
+    return outlook_of(record, seen, promised, completed, started, await store.now())
+
+
+def outlook_of(
+    record: JobRecord,
+    seen: JobSnapshot,
+    promised: Sequence[PromiseRecord],
+    completed: Sequence[Occurrence],
+    started: Sequence[Occurrence],
+    now: datetime,
+) -> dict[str, Any]:
+    """Return the same from what was read: where its promises stand, its last completed runs, and those that run."""
+    from everytick.deciding.forecast import LENGTHS_READ, forecasts, usual_length
+    from everytick.domain.promises import promises_of
+
+    if not promises_of(record.job.settings):
+        return {}
+    states = [each.state for each in promised]
+    usual = usual_length(completed[:LENGTHS_READ])
     return {
         "breaches": tuple(state.breach for state in states if state.breach is not None),
-        "forecasts": forecasts(job, seen, states, usual, started, await store.now()),
+        "forecasts": forecasts(record.job, seen, states, usual, started, now),
     }
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from everytick.domain.job import Job
     from everytick.domain.limits import Limits
     from everytick.domain.promises import Breach, BreachRecord, PromiseRecord
-    from everytick.domain.snapshots import JobSnapshot
+    from everytick.domain.snapshots import JobSnapshot, Request
     from everytick.node.events import Listener
     from everytick.node.settings import NodeSettings
     from everytick.stores.addresses import AnyStore
@@ -196,11 +196,18 @@ async def upcoming_of(
     store: AnyStore, snapshot: JobSnapshot, now: datetime, n: int, *, skipped: bool = False
 ) -> list[UpcomingRun]:
     """Return the next runs of the job of this snapshot; with `skipped`, those that a person has skipped too."""
+    asked = await store.ask(LaterRequests([snapshot.job_id], n))
+    return upcoming_among(asked, snapshot, now, n, skipped=skipped)
+
+
+def upcoming_among(
+    asked: Sequence[tuple[str, Request]], snapshot: JobSnapshot, now: datetime, n: int, *, skipped: bool = False
+) -> list[UpcomingRun]:
+    """Return the same from the requests for later that were read."""
     from everytick.domain.upcoming import coming_runs, skipped_by_hand
 
     job_id = snapshot.job_id
     scheduled = coming_runs(snapshot, now, n) + (skipped_by_hand(snapshot, now) if skipped else [])
-    asked = await store.ask(LaterRequests([job_id], n))
     runs = [UpcomingRun(run.at, None, run.detail, run.mark, run.instant) for run in scheduled]
     runs += [UpcomingRun(request.line_at, request.occurrence_id(job_id), request.detail) for _, request in asked]
     return sorted(runs, key=lambda run: run.at)[:n]

@@ -13,7 +13,7 @@ from everytick.domain.lookups import Editions
 from everytick.errors import NotFound, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from everytick.answers.values import Preview
@@ -166,10 +166,20 @@ class JobVersions(StoredJobs):
 
 async def versions_of(store: AnyStore, snapshot: JobSnapshot, now: datetime, n: int) -> list[JobVersion]:
     """Return the newest `n` versions of the job of this snapshot, the newest first."""
+    newest = snapshot.editions[-1].job.version
+    known = await store.ask(Editions(snapshot.job_id, versions_read(newest, n)))
+    return versions_among(known, snapshot, now, n)
+
+
+def versions_read(newest: int, n: int) -> tuple[int, ...]:
+    """Return the numbers of the newest `n` versions, and of the one before them: its parts are compared."""
+    return tuple(range(max(newest - n, 0), newest + 1))
+
+
+def versions_among(known: Sequence[Edition], snapshot: JobSnapshot, now: datetime, n: int) -> list[JobVersion]:
+    """Return the newest `n` of these editions, the newest first."""
     from everytick.domain.upcoming import edition_in_force, editions_to_come, trial_of
 
-    newest = snapshot.editions[-1].job.version
-    known = await store.ask(Editions(snapshot.job_id, range(max(newest - n, 0), newest + 1)))
     current = edition_in_force(snapshot.editions, now).job.version
     later = {edition.job.version for edition in editions_to_come(snapshot.editions, now)}
     before: Edition | None = None

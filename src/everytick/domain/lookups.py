@@ -73,6 +73,15 @@ class Spans(Question[Sequence[Span]]):
 
 
 @value
+class SpansOfJobs(Question[dict[str, tuple[Span, ...]]]):
+    """Which spans of instants did not run, of these jobs, and overlap `(after, through]`? In order, by job id."""
+
+    job_ids: Collection[str]
+    after: datetime
+    through: datetime
+
+
+@value
 class Promises(Question[Sequence[PromiseRecord]]):
     """Where do the promises of these jobs, or of all in service, stand? Soonest check first."""
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import groupby
 from math import ceil, floor
 from operator import attrgetter, itemgetter
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from everytick.domain.durations import format_duration
 from everytick.domain.headlines import headline
@@ -366,6 +366,19 @@ class Coverage(Question[CoveredRuns]):
     def __post_init__(self) -> None:
         _in_order(self.after, self.through)
         whole("limit", self.limit, 1, MOST_COVERED)
+
+
+# -------------------------------------------------------------------------------------------------------- several
+
+
+@value(frozen=True)
+class Several(Question[tuple[Any, ...]]):
+    """Several questions at once, answered in this order from one state of the store."""
+
+    questions: tuple[Question[Any], ...]
+
+    def __post_init__(self) -> None:
+        whole("questions", len(self.questions), 0, 10)
 
 
 # --------------------------------------------------------------------------------- what all stores make answers by

@@ -12,6 +12,7 @@ from everytick.domain.job import Job
 from everytick.domain.needs import LATE
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
+from everytick.domain.questions import Question
 from everytick.domain.snapshots import Ended, JobSnapshot, PausedSpan
 from everytick.domain.statuses import OccurrenceStatus, RunStatus
 from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, RunState
@@ -249,6 +250,13 @@ class Whole:
     def result(self) -> Any:
         """What the last task returned; None where it returned nothing or did not succeed."""
         return self.runs[-1].result if self.runs else None
+
+
+@value
+class WholeRuns(Question[tuple[Whole, ...]]):
+    """What became of these occurrences, with their runs and attempts? One that is no longer there is left out."""
+
+    occurrence_ids: Collection[str]
 
 
 def task_run(occurrence_id: str, task_id: str, task: str, run: RunState) -> TaskRun:

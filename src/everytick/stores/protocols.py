@@ -236,8 +236,11 @@ class JobStore(Protocol):
         """Return the jobs with these ids that exist, by id."""
         ...
 
-    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
-        """Return every job that is not removed, by name. With `removed`, return removed jobs too."""
+    async def list(self, *, removed: bool = False, after: str = "", limit: int | None = None) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name. With `removed`, return removed jobs too.
+
+        With `limit`, return up to so many behind the name `after`. Fewer than that are the last ones.
+        """
         ...
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:

@@ -23,6 +23,9 @@ FRESH_SECONDS = 20.0
 KEPT_SECONDS = 300.0
 """An older one, up to this age, is shown while the next one is counted. Beyond that the reader waits for it."""
 
+QUICK_SECONDS = 0.05
+"""The first reader waits so long for all jobs, and then gets those that are counted in as long again."""
+
 CHEAP_SECONDS = 0.25
 """What takes no longer is counted for the reader who has changed something."""
 
@@ -56,6 +59,10 @@ class AgendaCache:
             self._counting.add_done_callback(_told)
         if self._kept is not None and age < KEPT_SECONDS:
             return self._kept
+        counting = self._counting
+        await asyncio.wait([counting], timeout=QUICK_SECONDS)
+        if not counting.done():
+            return await self._first_look()
         # Shielded: a reader who leaves must not end what others wait for.
         return await asyncio.shield(self._counting)
 
@@ -68,6 +75,11 @@ class AgendaCache:
         self._is_old, self._counting = True, None
         if self._took <= CHEAP_SECONDS:
             self.forget()
+
+    async def _first_look(self) -> Counted:
+        """Return what can be counted in a moment, and say how many jobs are left out, while all are counted."""
+        asked = monotonic()
+        return await self._tick.agenda(seconds=QUICK_SECONDS, records=await self._known.records()), asked
 
     async def _count(self) -> Counted:
         asked = monotonic()

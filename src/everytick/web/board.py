@@ -13,12 +13,28 @@ from typing import Any, Generic, TypeVar
 from everytick.app import Everytick
 from everytick.domain.decisions import Span
 from everytick.domain.limits import Limits
-from everytick.domain.lookups import Breaches, LimitsAndBrakes, Spans
+from everytick.domain.lookups import Breaches, LimitsAndBrakes, SpansOfJobs
 from everytick.domain.promises import BreachRecord
-from everytick.domain.questions import Bucket, FailureKind, Glance, Glances, JobLengths
+from everytick.domain.questions import (
+    CELL,
+    Alike,
+    Bucket,
+    Buckets,
+    By,
+    FailureKind,
+    Glance,
+    Glances,
+    JobLengths,
+    Lengths,
+    Question,
+    Several,
+    TimeWindow,
+    step_of,
+)
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ACTIVE
 from everytick.domain.values import value
+from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord, NodeRecord
 from everytick.web.known_jobs import KnownJobs
 from everytick.web.pictures.axis import Axis
@@ -167,9 +183,7 @@ class Board:
     def __init__(self, tick: Everytick, known: KnownJobs, patience: float = PATIENCE) -> None:
         self._tick, self._known = tick, known
         self._recent: Kept[tuple[datetime, Glances]] = Kept(patience)
-        self._slow: dict[str, Kept[Any]] = {
-            name: Kept(patience) for name in ("nodes", "failures", "limits", "breaches", "day", "lengths")
-        }
+        self._slow: dict[str, Kept[Any]] = {name: Kept(patience) for name in ("nodes", "limits", "breaches", "counted")}
         self._sights: Kept[Sight] = Kept(patience, _SIGHTS_KEPT)
         self.planned: Kept[dict[str, dict[datetime, int]]] = Kept(float("inf"), _SIGHTS_KEPT)
         """What the bands plan, by what was asked for and the step in which it was counted."""
@@ -205,19 +219,19 @@ class Board:
         records = listed.records
         back = RECENT if len(records) <= MANY_JOBS else RECENT_OF_MANY
         after, recent = await self._recent.get("", lambda: _recent(tick, now - back, now))
-        day = _step_before(now - DAY)
+        failures, day, lengths = await self._slow["counted"].get("", lambda: _counted(store, now, records))
         return FleetState(
             now,
             records,
             listed.proposed,
             await self._slow["nodes"].get("", store.nodes),
-            await self._slow["failures"].get("", lambda: tick.failures(now - DAY)),
+            failures,
             await self._slow["limits"].get("", lambda: store.ask(LimitsAndBrakes())),
             await self._breaches() if listed.has_promises else (),
             recent,
             after,
-            await self._slow["day"].get("", lambda: tick.buckets(day, now, by="band")),
-            await self._lengths(records),
+            day,
+            lengths,
             tick.settings.node_timeout,
             listed.bands,
             listed.groups,
@@ -238,11 +252,6 @@ class Board:
         found: Sequence[BreachRecord] = await self._slow["breaches"].get("", lambda: store.ask(wanted))
         return found
 
-    async def _lengths(self, records: Mapping[str, JobRecord]) -> Mapping[str, JobLengths]:
-        wanted = list(records) if len(records) <= _EXACT_LENGTHS else None
-        found: Mapping[str, JobLengths] = await self._slow["lengths"].get("", lambda: self._tick.lengths(wanted))
-        return found
-
     async def sight(self, fleet: FleetState, axis: Axis, job_ids: Sequence[str], *, with_bands: bool = True) -> Sight:
         """Return what the lanes of these jobs show, and the bands of the axis."""
         key = (tuple(job_ids), axis.length, None if axis.shows_now else axis.through, with_bands)
@@ -250,52 +259,42 @@ class Board:
 
     async def _ask_sight(self, fleet: FleetState, axis: Axis, job_ids: Sequence[str], *, with_bands: bool) -> Sight:
         store = await self._tick._opened()
-        runs, is_cut = await self._runs(fleet, axis, job_ids)
-        snapshots = await store.look(job_ids) if job_ids else {}
         since, through = min(axis.after, fleet.now - RECENT), min(axis.through, fleet.now)
-        gaps = [each for each in job_ids if each in snapshots and has_gap(snapshots[each], runs.get(each, ()), since)]
-        # One question each, and only for jobs of which some instant did not run.
-        spans = await asyncio.gather(*(store.ask(Spans(each, since, fleet.now)) for each in gaps))
-        step = band_step(axis)
-        buckets: Sequence[Bucket] = ()
-        if with_bands and axis.after < fleet.now:
-            is_day = step == timedelta(minutes=5) and axis.after >= fleet.now - DAY
-            buckets = fleet.day if is_day else await self._tick.buckets(axis.after, through, step, by="band")
-        return Sight(runs, snapshots, dict(zip(gaps, spans, strict=True)), buckets, step, is_cut)
+        step, ids = band_step(axis), tuple(job_ids)
+        is_day = step == timedelta(minutes=5) and axis.after >= fleet.now - DAY
+        asks_runs = bool(ids) and (since < fleet.recent_after or fleet.recent.is_cut)
+        asks_steps = with_bands and axis.after < fleet.now and not is_day
+        asked: list[Question[Any]] = [SpansOfJobs(ids, since, fleet.now)] if ids else []
+        asked += [TimeWindow(since, max(axis.through, fleet.now), job_ids=ids)] if asks_runs else []
+        asked += [Buckets(axis.after, through, step, By.BAND)] if asks_steps else []
+        answers = iter(await store.ask(Several(tuple(asked)))) if asked else iter(())
+        spans: Mapping[str, Sequence[Span]] = next(answers) if ids else {}
+        found: Glances = next(answers) if asks_runs else fleet.recent
+        buckets: Sequence[Bucket] = next(answers) if asks_steps else ()
+        if with_bands and axis.after < fleet.now and is_day:
+            buckets = fleet.day
+        snapshots = await store.look(ids) if ids else {}
+        return Sight(_by_job(found, ids), snapshots, spans, buckets, step, found.is_cut)
 
-    async def _runs(
-        self, fleet: FleetState, axis: Axis, job_ids: Sequence[str]
-    ) -> tuple[dict[str, list[Glance]], bool]:
-        """Return the runs of these jobs in the picture; they are asked for if the recent ones do not reach back."""
-        found = fleet.recent
-        since = min(axis.after, fleet.now - RECENT)
-        if job_ids and (since < fleet.recent_after or found.is_cut):
-            found = await self._tick.window(since, max(axis.through, fleet.now), jobs=job_ids)
-        runs: dict[str, list[Glance]] = {each: [] for each in job_ids}
-        for run in reversed(found.runs):
-            if run.job_id in runs:
-                runs[run.job_id].append(run)
-        return runs, found.is_cut
+
+def _by_job(found: Glances, job_ids: Sequence[str]) -> dict[str, list[Glance]]:
+    """Return the runs of these jobs, oldest first."""
+    runs: dict[str, list[Glance]] = {each: [] for each in job_ids}
+    for run in reversed(found.runs):
+        if run.job_id in runs:
+            runs[run.job_id].append(run)
+    return runs
+
+
+async def _counted(
+    store: AnyStore, now: datetime, records: Mapping[str, JobRecord]
+) -> tuple[Sequence[FailureKind], Sequence[Bucket], Mapping[str, JobLengths]]:
+    """Return the failures of the last day, what each band did in it, and how long jobs take."""
+    ids = tuple(records) if len(records) <= _EXACT_LENGTHS else None
+    asked = (Alike(now - DAY), Buckets(step_of(now - DAY, CELL), now, by=By.BAND), Lengths(ids))
+    failures, day, lengths = await store.ask(Several(asked))
+    return failures, day, lengths
 
 
 async def _recent(tick: Everytick, after: datetime, now: datetime) -> tuple[datetime, Glances]:
     return after, await tick.window(after, now)
-
-
-def _step_before(moment: datetime) -> datetime:
-    from everytick.domain.questions import CELL, step_of
-
-    return step_of(moment, CELL)
-
-
-def has_gap(snapshot: JobSnapshot, runs: Sequence[Glance], since: datetime) -> bool:
-    """Whether an instant has been decided and did not become an occurrence: then a span says why."""
-    if snapshot.pauses:
-        return True
-    seen, through = {run.scheduled_for for run in runs}, snapshot.watermark
-    job = snapshot.editions[-1].job
-    begin = max(since, job.created_at or since)
-    if through <= begin:
-        return False
-    instants = job.bound(None).instants(begin, through, len(seen) + 1)
-    return any(instant not in seen for instant in instants)

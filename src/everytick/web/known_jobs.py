@@ -19,10 +19,14 @@ from everytick.domain.promises import promises_of
 from everytick.domain.proposals import OWNER, Proposal
 from everytick.domain.questions import band_of
 from everytick.domain.values import value
+from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord
 
 CHEAP_SECONDS = 0.02
 """A list that takes no longer is not kept."""
+
+AT_ONCE = 500
+"""So many jobs are read by one question: some milliseconds."""
 
 COMING = 100
 """So many of the first runs to come are known, one of each job."""
@@ -105,6 +109,16 @@ def is_bad(record: JobRecord) -> bool:
     return good is None or good.ended_at < failed
 
 
+async def _all_jobs(store: AnyStore) -> list[JobRecord]:
+    """Return every job in service, read in parts: between two of them others are answered."""
+    found: list[JobRecord] = []
+    while True:
+        part = await store.list(after=found[-1].job.name if found else "", limit=AT_ONCE)
+        found += part
+        if len(part) < AT_ONCE:
+            return found
+
+
 class KnownJobs:
     """Every job in service, by name, and the proposals that wait for a second person."""
 
@@ -146,7 +160,7 @@ class KnownJobs:
     async def _ask(self, begin: float) -> Listed:
         reading = asyncio.current_task()
         try:
-            found = await (await self._tick._opened()).list()
+            found = await _all_jobs(await self._tick._opened())
             took = time.monotonic() - begin
             # Many jobs are looked at in a thread, so that no tick of a node beside it waits.
             listed = await asyncio.to_thread(listed_of, found) if took > self._cheap else listed_of(found)

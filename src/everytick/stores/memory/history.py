@@ -7,10 +7,20 @@ from itertools import islice, takewhile
 
 from everytick.domain import ids
 from everytick.domain.decisions import Span
-from everytick.domain.lookups import Spans
+from everytick.domain.lookups import Spans, SpansOfJobs
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
-from everytick.stores.base import ClaimKey, HistoryFilter, IdRange, NodeRecord, Page, Whole, task_run, whole_of
+from everytick.stores.base import (
+    ClaimKey,
+    HistoryFilter,
+    IdRange,
+    NodeRecord,
+    Page,
+    Whole,
+    WholeRuns,
+    task_run,
+    whole_of,
+)
 from everytick.stores.memory.base import Base
 from everytick.stores.memory.ordered import Place
 from everytick.stores.memory.rows import JobRow, NodeRow, OccurrenceRow
@@ -50,6 +60,14 @@ class HistoryVerbs(Base):
 
     async def whole(self, occurrence_id: str) -> Whole:
         """Return one occurrence with its runs and attempts."""
+        return self._whole(occurrence_id)
+
+    def _wholes(self, asked: WholeRuns) -> tuple[Whole, ...]:
+        tables = self._tables
+        known = [id_ for id_ in asked.occurrence_ids if id_ in tables.occurrences or tables.asked_for(id_)]
+        return tuple(map(self._whole, known))
+
+    def _whole(self, occurrence_id: str) -> Whole:
         if occurrence_id not in self._tables.occurrences and (asked := self._tables.asked_for(occurrence_id)):
             return as_asked(asked[0][0].job, asked[0][1])
         row = self._occurrence(occurrence_id)
@@ -81,6 +99,11 @@ class HistoryVerbs(Base):
     def _spans(self, asked: Spans) -> Sequence[Span]:
         row = self._job(asked.job_id)
         return [span for span in row.spans if span.through > asked.after and span.after < asked.through]
+
+    def _spans_of_jobs(self, asked: SpansOfJobs) -> dict[str, tuple[Span, ...]]:
+        known = [id_ for id_ in asked.job_ids if id_ in self._tables.jobs]
+        found = {id_: tuple(self._spans(Spans(id_, asked.after, asked.through))) for id_ in known}
+        return {id_: spans for id_, spans in found.items() if spans}
 
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return every node that has beaten and every other owner of an occurrence, by id."""

@@ -227,10 +227,11 @@ class Jobs(Planning):
         """Return the jobs with these ids that exist, by id."""
         return {id_: self._record(self._tables.jobs[id_]) for id_ in job_ids if id_ in self._tables.jobs}
 
-    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+    async def list(self, *, removed: bool = False, after: str = "", limit: int | None = None) -> Sequence[JobRecord]:
         """Return every job that is not removed, by name. With `removed`, return removed jobs too."""
-        by_name = [row for _, row in sorted(self._tables.names.items())]
-        return [self._record(row) for row in by_name if removed or row.removed_at is None]
+        by_name = (row for name, row in sorted(self._tables.names.items()) if name > after)
+        meant = (row for row in by_name if removed or row.removed_at is None)
+        return [self._record(row) for row in islice(meant, limit)]
 
     def _parked(self, _: ParkedJobs) -> Mapping[str, str]:
         in_service = (row for _, row in sorted(self._tables.names.items()) if row.removed_at is None)

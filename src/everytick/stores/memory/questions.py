@@ -17,6 +17,7 @@ from everytick.domain.lookups import (
     ParkedJobs,
     Promises,
     Spans,
+    SpansOfJobs,
     UndefinedJobs,
 )
 from everytick.domain.questions import (
@@ -40,6 +41,7 @@ from everytick.domain.questions import (
     LastRuns,
     Lengths,
     Question,
+    Several,
     Tally,
     TimeWindow,
     buckets_of,
@@ -51,6 +53,7 @@ from everytick.domain.questions import (
     with_headlines,
 )
 from everytick.domain.statuses import ENDED, FAILURES, OccurrenceStatus
+from everytick.stores.base import WholeRuns
 from everytick.stores.memory.definers import Definers
 from everytick.stores.memory.history import HistoryVerbs
 from everytick.stores.memory.promises import PromiseVerbs
@@ -82,11 +85,15 @@ class QuestionVerbs(PromiseVerbs, Definers, HistoryVerbs):
             ComingRuns: self._coming,
             NewestBackfills: self._newest_backfills,
             Spans: self._spans,
+            SpansOfJobs: self._spans_of_jobs,
+            WholeRuns: self._wholes,
             Promises: self._promised,
             Breaches: self._breaches,
             LimitsAndBrakes: self._limits,
             UndefinedJobs: self._undefined,
         }
+        if isinstance(question, Several):
+            return cast("A", tuple([await self.ask(each) for each in question.questions]))
         return cast("A", answers[type(question)](question))
 
     async def fold(self, limit: int = 1000) -> int:

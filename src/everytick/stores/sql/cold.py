@@ -100,9 +100,10 @@ class ColdVerbs(ABC):
         """Return the jobs with these ids that exist. A job with an unreadable definition is among `parked` instead."""
         return await self._question(partial(job_records.get, self._q, job_ids))
 
-    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
-        """Return every job that is not removed, by name, or all. An unreadable one is among `parked` instead."""
-        return await self._question(partial(job_records.in_service, self._q, removed=removed))
+    async def list(self, *, removed: bool = False, after: str = "", limit: int | None = None) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name, or all. An unreadable one is among `ParkedJobs` instead."""
+        asked = partial(job_records.in_service, self._q, removed=removed, after=after, limit=limit)
+        return await self._question(asked)
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return the snapshot of each of these jobs that exists, due or not. No job is locked."""

@@ -39,6 +39,7 @@ class ColdQueries(Statements):
     occurrences_of: Statement
     attempts_of: Statement
     spans_of: Statement
+    spans_of_jobs: Statement
     forget_attempts: Statement
     forget_runs: Statement
     forget_reports: Statement

@@ -77,7 +77,7 @@ select v.job_key, v.id as job_id, v.name, v.version, v.revision, v.watermark, v.
  where v.id {in job_ids};
 
 -- jobs_by_name --
--- Returns where every job stands that is not removed, by name, or where all of them stand.
+-- Returns where jobs stand that are not removed, or all, by name, from the one behind a name on.
 select v.job_key, v.id as job_id, v.name, v.version, v.revision, v.watermark, v.wake_at, v.removed_at, v.removed_by,
        v.retire_at, v.next_run_at, v.run_count, v.last_error, v.last_failure_at, v.needs, v.parked_reason,
        v.last_end_scheduled_for, v.last_end_started_at, v.last_end_at, v.last_end_id as last_end_occurrence_id,
@@ -88,8 +88,8 @@ select v.job_key, v.id as job_id, v.name, v.version, v.revision, v.watermark, v.
   left join {schema}.pause p on p.job_key = v.job_key and p.pause_key = (
        select min(h.pause_key) from {schema}.pause h
         where h.job_key = v.job_key and (h.until_at is null or h.until_at > :now))
- where v.removed_at is null or :is_any
- order by v.name {bytewise};
+ where (v.removed_at is null or :is_any) and v.name {bytewise} > :after_name
+ order by v.name {bytewise} limit :limit;
 
 -- jobs_ahead --
 -- Returns the jobs whose watermark lies ahead of this moment, by name.
@@ -600,6 +600,13 @@ select task, number, status as attempt_status, started_at, ended_at, error, prog
 select status, why, detail, span_after, span_through, version, count
   from {schema}.span
  where job_key = :job_key and span_through > :begin_after and span_after < :end_through
+ order by span_key;
+
+-- spans_of_jobs --
+-- Returns the spans of these jobs that touch an interval, in order.
+select job_key, status, why, detail, span_after, span_through, version, count
+  from {schema}.span
+ where job_key {in job_keys} and span_through > :begin_after and span_after < :end_through
  order by span_key;
 
 -- forget_attempts --

@@ -112,11 +112,11 @@ async def read_job(job: str, tick: Tick, who: Who, with_record: Record = None) -
 
 
 async def _details(tick: Everytick, who: Person, record: JobRecord, with_record: str | None) -> Any:
-    name, status = record.job.name, await tick.status(record.job.name)
+    name = record.job.name
+    status, coming, past = await tick._summary(record, _NEXT_SHOWN, _BREACHES_SHOWN)
     waiting = [each.id for each in await tick.proposals() if name in each.jobs] if record.job.is_protected else []
     summary = job_data(record, status, await tick.reports([record]))
-    details = job_details(record, await tick.next_runs(name, _NEXT_SHOWN))
-    past = await tick.breaches(name, limit=_BREACHES_SHOWN)
+    details = job_details(record, [run.at for run in coming])
     data = summary | details | {"proposals": waiting} | promise_details(record, status, past)
     if with_record is not None:
         data["record"] = record_data(record)

@@ -69,7 +69,7 @@ create function everytick.queue_of(needs text) returns text language sql immutab
 create table everytick.job (
     job_key    integer generated always as identity primary key,
     id         text not null unique,
-    name       text not null unique,
+    name       text collate "C" not null unique,
     created_at timestamptz not null
 );
 

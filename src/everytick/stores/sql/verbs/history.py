@@ -8,11 +8,11 @@ from typing import Any
 from everytick.domain import ids
 from everytick.domain.codes import STATUS_CODE
 from everytick.domain.decisions import Span, Why
-from everytick.domain.lookups import Spans
+from everytick.domain.lookups import Spans, SpansOfJobs
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.statuses import ACTIVE
 from everytick.errors import NotFound
-from everytick.stores.base import HistoryFilter, IdRange, Page, Whole, task_run, whole_of
+from everytick.stores.base import HistoryFilter, IdRange, Page, Whole, WholeRuns, task_run, whole_of
 from everytick.stores.open_requests import as_asked
 from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Found, Rows, Verb, Versions
@@ -93,6 +93,18 @@ def whole(q: ColdQueries, occurrence_id: str) -> Verb[Whole]:
     )
 
 
+def wholes(q: ColdQueries, asked: WholeRuns) -> Verb[tuple[Whole, ...]]:
+    """Return these occurrences with their runs and attempts."""
+    found: list[Whole] = []
+    for id_ in asked.occurrence_ids:
+        try:
+            one = yield from whole(q, id_)
+        except NotFound:
+            continue
+        found.append(one)
+    return tuple(found)
+
+
 def _asked_for(q: ColdQueries, occurrence_id: str) -> Verb[Whole]:
     """Return the open request for this occurrence, as people see it."""
     for asked in (yield q.asked_for(occurrence_id=occurrence_id)):
@@ -123,15 +135,28 @@ def spans(q: ColdQueries, asked: Spans) -> Verb[list[Span]]:
     """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
     key = yield from job_key(q, asked.job_id)
     found: Rows = yield q.spans_of(job_key=key, begin_after=asked.after, end_through=asked.through)
-    return [
-        Span(
-            row["status"],
-            Why(row["why"]),
-            row["detail"],
-            row["span_after"],
-            row["span_through"],
-            row["version"],
-            row["count"],
-        )
-        for row in found
-    ]
+    return [_span(row) for row in found]
+
+
+def spans_of_jobs(q: ColdQueries, asked: SpansOfJobs) -> Verb[dict[str, tuple[Span, ...]]]:
+    """Return the same of several jobs, by job id."""
+    known: Rows = (yield q.keys_of_jobs(job_ids=list(asked.job_ids))) if asked.job_ids else ()
+    ids_ = {row["job_key"]: row["job_id"] for row in known}
+    span = {"begin_after": asked.after, "end_through": asked.through}
+    overlapping: Rows = (yield q.spans_of_jobs(job_keys=list(ids_), **span)) if ids_ else ()
+    found: dict[str, list[Span]] = {}
+    for row in overlapping:
+        found.setdefault(ids_[row["job_key"]], []).append(_span(row))
+    return {job_id: tuple(own) for job_id, own in found.items()}
+
+
+def _span(row: Row) -> Span:
+    return Span(
+        row["status"],
+        Why(row["why"]),
+        row["detail"],
+        row["span_after"],
+        row["span_through"],
+        row["version"],
+        row["count"],
+    )

@@ -18,6 +18,9 @@ from everytick.stores.storing_rules import as_named
 if TYPE_CHECKING:
     from datetime import datetime
 
+_ALL = 2**31 - 1
+"""The limit of a question without one."""
+
 
 def get(q: ColdQueries, job_ids: Collection[str]) -> Verb[dict[str, JobRecord]]:
     """Return the jobs with these ids that exist and are readable, in the order of the ids."""
@@ -26,10 +29,20 @@ def get(q: ColdQueries, job_ids: Collection[str]) -> Verb[dict[str, JobRecord]]:
     return {id_: by_id[id_] for id_ in job_ids if id_ in by_id}
 
 
-def in_service(q: ColdQueries, *, removed: bool) -> Verb[list[JobRecord]]:
-    """Return every job that is not removed and can be read, by name, or the removed ones too."""
-    found: Rows = yield q.jobs_by_name(is_any=removed, now=(yield Ask.NOW))
-    return (yield from _records(found))
+def in_service(q: ColdQueries, *, removed: bool, after: str = "", limit: int | None = None) -> Verb[list[JobRecord]]:
+    """Return every job that is not removed and can be read, by name, or the removed ones too.
+
+    With `limit`, return up to so many behind the name `after`: more are read in place of those that cannot be.
+    """
+    most, records = _ALL if limit is None else max(limit, 0), list[JobRecord]()
+    while most > len(records):
+        asked = most - len(records)
+        found: Rows = yield q.jobs_by_name(is_any=removed, now=(yield Ask.NOW), after_name=after, limit=asked)
+        records += yield from _records(found)
+        if len(found) < asked:
+            break
+        after = found[-1]["name"]
+    return records
 
 
 def _records(found: Rows) -> Verb[list[JobRecord]]:

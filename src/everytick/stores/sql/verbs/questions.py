@@ -16,6 +16,7 @@ from everytick.domain.lookups import (
     ParkedJobs,
     Promises,
     Spans,
+    SpansOfJobs,
     UndefinedJobs,
 )
 from everytick.domain.questions import (
@@ -43,6 +44,7 @@ from everytick.domain.questions import (
     LastRuns,
     Lengths,
     Question,
+    Several,
     Tally,
     TimeWindow,
     buckets_of,
@@ -56,6 +58,7 @@ from everytick.domain.questions import (
 )
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import TICK
+from everytick.stores.base import WholeRuns
 from everytick.stores.sql.commands import Ask, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
@@ -260,6 +263,14 @@ def _glance(row: Row) -> Glance:
     )
 
 
+def _several(q: ColdQueries, asked: Several) -> Verb[tuple[Any, ...]]:
+    found: list[Any] = []
+    for question in asked.questions:
+        answer = yield from ask(q, question)
+        found.append(answer)
+    return tuple(found)
+
+
 _ANSWERS: Mapping[type[Question[Any]], Callable[[ColdQueries, Any], Verb[Any]]] = {
     TimeWindow: _window,
     LastRuns: _last_runs,
@@ -275,8 +286,11 @@ _ANSWERS: Mapping[type[Question[Any]], Callable[[ColdQueries, Any], Verb[Any]]] 
     ComingRuns: coming.coming,
     NewestBackfills: backfills.backfills,
     Spans: history.spans,
+    SpansOfJobs: history.spans_of_jobs,
+    WholeRuns: history.wholes,
     Promises: promises.promised,
     Breaches: promises.breaches,
     LimitsAndBrakes: limiting.limits,
     UndefinedJobs: definers.undefined,
+    Several: _several,
 }
