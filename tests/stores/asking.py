@@ -17,7 +17,7 @@ from everytick.domain.questions import (
     LastRuns,
     Lengths,
     Question,
-    Several,
+    QuestionBatch,
     TimeWindow,
 )
 
@@ -38,7 +38,7 @@ def questions(now: datetime, job_ids: Sequence[str]) -> Iterator[Question[Any]]:
             if ids:
                 yield Buckets(after, through, step, By.JOB, ids)
     yield SpansOfJobs(ids, now - 9 * HOUR, now)
-    yield Several((SpansOfJobs(ids[:1], now - HOUR, now), Counts(), Lengths(ids)))
+    yield QuestionBatch((SpansOfJobs(ids[:1], now - HOUR, now), Counts(), Lengths(ids)))
     yield Alike(now - 9 * HOUR)
     yield Alike(now - HOUR, None, 1)
     yield Alike(now - 9 * HOUR, fingerprint("boom"))

@@ -21,7 +21,7 @@ from everytick.domain.questions import (
     LastRuns,
     Lengths,
     Question,
-    Several,
+    QuestionBatch,
     TimeWindow,
 )
 from everytick.domain.statuses import OccurrenceStatus
@@ -255,9 +255,9 @@ async def test_several_questions_are_answered_in_their_order(store: AnyStore, cl
     ids = await hours(store, clock, ["", "boom"])
     questions_ = (Counts(), Lengths((one.id,)), Editions(one.id, (1,)), WholeRuns([*ids, "occ_none"]))
 
-    assert await store.ask(Several(questions_)) == tuple([await store.ask(each) for each in questions_])
+    assert await store.ask(QuestionBatch(questions_)) == tuple([await store.ask(each) for each in questions_])
     assert await store.ask(WholeRuns([*ids, "occ_none"])) == tuple([await store.whole(id_) for id_ in ids])
-    assert await store.ask(Several(())) == ()
+    assert await store.ask(QuestionBatch(())) == ()
 
 
 async def test_spans_of_many_jobs_are_told_by_job(store: AnyStore, clock: ManualClock) -> None:
@@ -277,3 +277,18 @@ async def test_spans_of_many_jobs_are_told_by_job(store: AnyStore, clock: Manual
     }
     assert paused.id in await store.ask(asked)
     assert await store.ask(SpansOfJobs((), clock.time - HOUR, clock.time)) == {}
+
+
+async def test_jobs_are_listed_in_pages_by_name(store: AnyStore) -> None:
+    """No caller has to hold ten thousand definitions; order is by code points, whatever the server's language."""
+    names = ["B", "Zürich", "a", "a-b", "a/b", "ab", "é"]
+    await put_all(store, [job(name) for name in reversed(names)])
+    await remove(store, job("ab").id)
+    first = await store.list(limit=3)
+    second = await store.list(after=first[-1].job.name, limit=3)
+    third = await store.list(after=second[-1].job.name, limit=3)
+
+    assert [each.job.name for each in first] == ["B", "Zürich", "a"]
+    assert [each.job.name for each in (*second, *third)] == ["a-b", "a/b", "é"]
+    assert [each.job.name for each in await store.list(after="a/b", removed=True, limit=9)] == ["ab", "é"]
+    assert await store.list(limit=0) == []

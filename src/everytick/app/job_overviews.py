@@ -86,7 +86,7 @@ class JobOverviews(OccurrenceOverviews, JobYears):
         from everytick.app.covering import coverage_of
         from everytick.app.questions import upcoming_among
         from everytick.app.versions import versions_among, versions_read
-        from everytick.domain.questions import Lengths, Several
+        from everytick.domain.questions import Lengths, QuestionBatch
         from everytick.stores.base import WholeRuns
 
         store = await self._opened()
@@ -100,12 +100,12 @@ class JobOverviews(OccurrenceOverviews, JobYears):
             NewestBackfills(job_id, _BACKFILLS),
             Promises([job_id]),
         )
-        limits, later, lengths, editions, backfills, promises = await store.ask(Several(asked))
+        limits, later, lengths, editions, backfills, promises = await store.ask(QuestionBatch(asked))
         seen = (await store.look([job_id]))[job_id]
         runs, has_more = await _runs(store, job_id)
         begin = _beginning(record, runs, has_more, limits.now)
         behind = Spans(job_id, begin, limits.now), WholeRuns(_read_whole(record, runs))
-        spans, wholes = await store.ask(Several(behind))
+        spans, wholes = await store.ask(QuestionBatch(behind))
         return JobOverview(
             now=limits.now,
             record=record,
@@ -130,11 +130,11 @@ class JobOverviews(OccurrenceOverviews, JobYears):
         """Return the state of a job in service, its next runs, and the promises that it broke last."""
         from everytick.app.questions import upcoming_among
         from everytick.domain.promises import promises_of
-        from everytick.domain.questions import Several
+        from everytick.domain.questions import QuestionBatch
 
         store, job_id = await self._opened(), record.job.id
         asked = LimitsAndBrakes(), LaterRequests([job_id], coming), Promises([job_id]), Breaches(job_id, limit=past)
-        limits, later, promises, breaches = await store.ask(Several(asked))
+        limits, later, promises, breaches = await store.ask(QuestionBatch(asked))
         seen = (await store.look([job_id]))[job_id]
         runs = (await _runs(store, job_id))[0] if promises_of(record.job.settings) else ()
         status = _status(record, seen, limits, promises, runs)
@@ -151,8 +151,9 @@ def _status(
     from everytick.app.outlook import outlook_of
     from everytick.app.questions import status_of
 
-    started = [occurrence for occurrence in seen.busy if occurrence.status in _STARTED]
-    found = status_of(record, seen, limits, is_running=bool(started))
+    is_running = any(occurrence.status in _STARTED for occurrence in seen.busy)
+    found = status_of(record, seen, limits, is_running=is_running)
+    started = [run for run in runs if run.status in _STARTED]
     completed = [run for run in runs if run.status is OccurrenceStatus.COMPLETED]
     return replace(found, **outlook_of(record, seen, promises, completed, started, limits.now))
 

@@ -372,7 +372,7 @@ class Coverage(Question[CoveredRuns]):
 
 
 @value(frozen=True)
-class Several(Question[tuple[Any, ...]]):
+class QuestionBatch(Question[tuple[Any, ...]]):
     """Several questions at once, answered in this order from one state of the store."""
 
     questions: tuple[Question[Any], ...]

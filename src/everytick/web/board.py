@@ -27,7 +27,7 @@ from everytick.domain.questions import (
     JobLengths,
     Lengths,
     Question,
-    Several,
+    QuestionBatch,
     TimeWindow,
     step_of,
 )
@@ -267,7 +267,7 @@ class Board:
         asked: list[Question[Any]] = [SpansOfJobs(ids, since, fleet.now)] if ids else []
         asked += [TimeWindow(since, max(axis.through, fleet.now), job_ids=ids)] if asks_runs else []
         asked += [Buckets(axis.after, through, step, By.BAND)] if asks_steps else []
-        answers = iter(await store.ask(Several(tuple(asked)))) if asked else iter(())
+        answers = iter(await store.ask(QuestionBatch(tuple(asked)))) if asked else iter(())
         spans: Mapping[str, Sequence[Span]] = next(answers) if ids else {}
         found: Glances = next(answers) if asks_runs else fleet.recent
         buckets: Sequence[Bucket] = next(answers) if asks_steps else ()
@@ -292,7 +292,7 @@ async def _counted(
     """Return the failures of the last day, what each band did in it, and how long jobs take."""
     ids = tuple(records) if len(records) <= _EXACT_LENGTHS else None
     asked = (Alike(now - DAY), Buckets(step_of(now - DAY, CELL), now, by=By.BAND), Lengths(ids))
-    failures, day, lengths = await store.ask(Several(asked))
+    failures, day, lengths = await store.ask(QuestionBatch(asked))
     return failures, day, lengths
 
 

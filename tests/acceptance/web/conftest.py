@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
-from everytick.web import kept_pages
+from everytick.web import agenda_cache, kept_pages
 from tests.acceptance.web.browsing import FLAGS, Reader
 from tests.servers.browsers import found_browser
 
@@ -24,6 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def every_page_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests change the store behind the service, and a loaded machine makes every page dear."""
     monkeypatch.setattr(kept_pages, "CHEAP_SECONDS", float("inf"))
+    monkeypatch.setattr(agenda_cache, "QUICK_SECONDS", 60.0)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -17,8 +17,10 @@ from everytick.domain.agenda import AgendaJob, FleetAgenda
 from everytick.domain.job import define_job
 from everytick.domain.questions import JobLengths
 from everytick.domain.schedule import Schedule
+from everytick.web.agenda_cache import AgendaCache
 from everytick.web.agenda_view import SPANS, by_hour, clock_said, crowd_rows, emptiest, fullest, listed
 from everytick.web.framing import zone_named
+from everytick.web.known_jobs import KnownJobs
 from everytick.web.words import Viewer
 from tests.unit.web.conftest import client_of
 
@@ -245,3 +247,17 @@ async def test_a_window_for_all_jobs_is_tried_on_request(shop: Everytick) -> Non
     assert (wrong.status_code, page.status_code, tried.status_code) == (422, 422, 200)
     assert "<b>&" not in wrong.text
     assert "is not between a minute and a day" in page.text
+
+
+async def test_the_first_reader_does_not_wait_until_all_jobs_are_counted(
+    shop: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page says how many are left out, and the next look has them all."""
+    monkeypatch.setattr("everytick.web.agenda_cache.QUICK_SECONDS", 0.0)
+    cache = AgendaCache(shop, KnownJobs(shop))
+    first, _ = await cache.get()
+    assert cache._counting is not None
+    await cache._counting
+    second, _ = await cache.get()
+
+    assert first.uncounted > second.uncounted == 0

@@ -172,3 +172,17 @@ async def test_the_list_is_read_again_behind_the_pages_while_people_look(
         for _ in range(3):
             await store.lists.get()
     known.forget()
+
+
+async def test_schedules_of_very_many_jobs_are_one_list_sent_in_parts(
+    tick: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S1-021: the shape is the same, whatever the number."""
+    async with client_of(tick) as asking:
+        whole = (await asking.get("/api/schedules")).json()
+        monkeypatch.setattr("everytick.web.known_jobs.AT_ONCE", 2)
+        monkeypatch.setattr("everytick.web.api.schedules.AT_ONCE", 2)
+        parts = await asking.get("/api/schedules")
+
+    assert [each["name"] for each in whole] == ["nightly", "orders", "promised"]
+    assert (parts.json(), parts.headers["content-type"]) == (whole, "application/json")

@@ -41,7 +41,7 @@ from everytick.domain.questions import (
     LastRuns,
     Lengths,
     Question,
-    Several,
+    QuestionBatch,
     Tally,
     TimeWindow,
     buckets_of,
@@ -92,7 +92,7 @@ class QuestionVerbs(PromiseVerbs, Definers, HistoryVerbs):
             LimitsAndBrakes: self._limits,
             UndefinedJobs: self._undefined,
         }
-        if isinstance(question, Several):
+        if isinstance(question, QuestionBatch):
             return cast("A", tuple([await self.ask(each) for each in question.questions]))
         return cast("A", answers[type(question)](question))
 

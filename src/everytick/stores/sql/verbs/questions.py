@@ -44,7 +44,7 @@ from everytick.domain.questions import (
     LastRuns,
     Lengths,
     Question,
-    Several,
+    QuestionBatch,
     Tally,
     TimeWindow,
     buckets_of,
@@ -263,7 +263,7 @@ def _glance(row: Row) -> Glance:
     )
 
 
-def _several(q: ColdQueries, asked: Several) -> Verb[tuple[Any, ...]]:
+def _several(q: ColdQueries, asked: QuestionBatch) -> Verb[tuple[Any, ...]]:
     found: list[Any] = []
     for question in asked.questions:
         answer = yield from ask(q, question)
@@ -292,5 +292,5 @@ _ANSWERS: Mapping[type[Question[Any]], Callable[[ColdQueries, Any], Verb[Any]]] 
     Breaches: promises.breaches,
     LimitsAndBrakes: limiting.limits,
     UndefinedJobs: definers.undefined,
-    Several: _several,
+    QuestionBatch: _several,
 }
