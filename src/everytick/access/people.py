@@ -35,6 +35,10 @@ class Person:
         """Return whether the person has this role, on a job with these tags."""
         return self.role_on(tags) >= role
 
+    def may_somewhere(self, role: Role) -> bool:
+        """Return whether the person has this role on all jobs, or by a grant on some."""
+        return max([self.role, *(each.role for each in self.grants)]) >= role
+
     def sees_payloads(self, tags: Iterable[str] = ()) -> bool:
         """Return whether payloads, results, errors and output of a job with these tags are shown."""
         return self.may(Role.OPERATOR, tags)

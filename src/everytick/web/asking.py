@@ -43,22 +43,28 @@ Who = Annotated[Person, Depends(_who)]
 
 
 class NeedsRole:
-    """Lets a person with a role through: on the job that the path names, or on all."""
+    """Lets a person with a role through: on the job that the path names, or on all.
 
-    def __init__(self, role: Role) -> None:
-        self.role = role
+    `on_each` is for a route about many jobs that its body or filter names: it lets everybody in who has the role on
+    some, and the route looks at each job by itself.
+    """
+
+    def __init__(self, role: Role, *, on_each: bool = False) -> None:
+        self.role, self.on_each = role, on_each
 
     async def __call__(self, request: Request, tick: Tick, who: Who) -> AsyncIterator[Person]:
         """Give the person, who acts until the request is answered. Raise 403 if the person may not."""
         check_person(request, who)
         await check_request(request, who)
-        if not (who.may(self.role) or (who.grants and await self._may_on_job(request, tick, who))):
+        if not (who.may(self.role) or (who.grants and await self._may_by_grant(request, tick, who))):
             raise Problem(403, "not_allowed", f"{who.name} is {who.role}, and this needs {self.role}")
         # Here, so that no route can forget to sign what it changes.
         with tick.acting_as(who.doer):
             yield who
 
-    async def _may_on_job(self, request: Request, tick: Everytick, who: Person) -> bool:
+    async def _may_by_grant(self, request: Request, tick: Everytick, who: Person) -> bool:
+        if self.on_each:
+            return who.may_somewhere(self.role)
         record = await _job_meant(request, tick)
         return record is not None and who.may(self.role, tags_of(record.job.name, record.job.settings.tags))
 
@@ -91,9 +97,9 @@ class Anybody:
         await check_open_form(request)
 
 
-def needs(role: Role | None) -> Any:
+def needs(role: Role | None, *, on_each: bool = False) -> Any:
     """Return the dependency that guards a route: `dependencies=[needs(Role.OPERATOR)]`."""
-    return Depends(Anybody() if role is None else NeedsRole(role))
+    return Depends(Anybody() if role is None else NeedsRole(role, on_each=on_each))
 
 
 def role_needed(route: Any) -> Role | None:

@@ -1,9 +1,11 @@
 """Every route of the router × every kind of person. A new route is in these tables by itself."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+import httpx2
 import pytest
 
 from everytick import Everytick
@@ -12,6 +14,7 @@ from everytick.domain.people import CameBy, Doer, Grant, Role
 from everytick.stores.memory import MemoryStore
 from everytick.web.asgi import Service, asgi
 from everytick.web.csrf import SESSION_COOKIE
+from tests.stores.acting import plan_once
 from tests.stores.clock import ManualClock
 from tests.unit.web.asking_raw import ROUTES, UNSAFE, asked, filled
 
@@ -141,6 +144,69 @@ async def test_a_grant_opens_the_routes_of_its_jobs_alone(shop: Everytick) -> No
                 wrong.append((method, path, own, mine, theirs))
 
     assert wrong == []
+
+
+async def test_a_grant_opens_the_occurrences_and_backfills_of_its_jobs_alone(shop: Everytick) -> None:
+    """S3: role × route × object, where the address names no job."""
+    headers = await _token(shop, Role.VIEWER, grants=[Grant("billing", Role.OPERATOR)])
+    service, wrong = unbounded(shop), []
+    named = {}
+    for job in ("etl", "other"):
+        run = (await shop.trigger(job)).id
+        now = await shop.now()
+        backfill = (await shop.backfill(job, now - timedelta(hours=3), now, approve=False)).id
+        named[job] = {"occurrence": run, "id": run, "backfill": backfill}
+    about = [each for each in ROUTES if "/occurrences/{" in each[1] or "/backfills/{" in each[1]]
+    for method, path, role in about:
+        kind, body = _body(path)
+        given = {**kind, **headers}
+        mine, _ = await asked(service, method, filled(path, named["etl"]), given, body=body)
+        theirs, _ = await asked(service, method, filled(path, named["other"]), given, body=body)
+        # The route is for all, and what the attempts of a job have printed for its operators.
+        is_closed = role > Role.VIEWER or (path.startswith("/api/") and path.endswith("/output"))
+        if mine in (401, 403) or (theirs == 403) is not is_closed:
+            wrong.append((method, path, mine, theirs))
+
+    assert (len(about) > 20, wrong) == (True, [])
+
+
+MANY = [path for method, path, _ in ROUTES if method == "POST" and path.startswith(("/jobs/do/", "/history/do/"))]
+
+
+@pytest.mark.parametrize("path", MANY)
+async def test_a_deed_on_many_reaches_the_jobs_of_a_grant_alone(shop: Everytick, path: str) -> None:
+    """S3: a form can be changed, so the grant is looked at for each job that it names."""
+    with shop.acting_as(SETUP):
+        await shop.people.add_user("ann", Role.VIEWER, grants=[Grant("billing", Role.OPERATOR)])
+        await shop.people.add_user("bob", Role.VIEWER, grants=[Grant("billing", Role.VIEWER)])
+    runs = {job: (await shop.trigger(job)).id for job in ("etl", "other")}
+    await plan_once(await shop._opened())
+    for job, run in runs.items():
+        if path.endswith("resume"):
+            await shop.pause(job)
+        if path.endswith("replay"):
+            await shop.cancel(run)
+    field, both = ("job", [*runs]) if path.startswith("/jobs") else ("id", [*runs.values()])
+    client = httpx2.AsyncClient(transport=httpx2.ASGITransport(unbounded(shop)), base_url="http://127.0.0.1")
+    async with client as asking:
+        outside = await asking.get(path, headers=await _session(shop, "bob"))
+        cookie = await _session(shop, "ann")
+        shown = await asking.get(path, params={field: both}, headers=cookie)
+        [token] = re.findall(r'name="csrf" value="(\w+)"', shown.text)
+        form = {"csrf": token, "confirmed": "yes", "key": "k", field: "\n".join(both)}
+        origin = {"origin": "http://127.0.0.1", "sec-fetch-site": "same-origin"}
+        done = await asking.post(path, data=form, headers={**cookie, **origin})
+
+    assert (outside.status_code, done.status_code) == (403, 303)
+    assert "etl" in shown.text
+    assert runs["other"] not in shown.text
+    deeds = [deed for deed in (await shop.people.deeds(limit=1000)).deeds if deed.doer.name == "ann" and deed.job_id]
+    assert {deed.job_id for deed in deeds} == {(await shop.job("etl")).job.id}, deeds
+
+
+async def _session(tick: Everytick, name: str) -> dict[str, str]:
+    secret = await tick.people.begin_session(await tick.people.user(name), "192.0.2.7")
+    return {"cookie": f"{SESSION_COOKIE}={secret.text}", "accept": "text/html"}
 
 
 # ---------------------------------------------------------------------------------------------------------- forgeries

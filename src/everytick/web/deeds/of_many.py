@@ -6,9 +6,10 @@ behind it is the filter that shows the result.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from everytick.access.people import Role
+from everytick.access.people import Role, tags_of
 from everytick.domain.statuses import ACTIVE, ENDED
 from everytick.errors import EverytickError
 from everytick.web.deeds.deed import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 MOST = 1_000
 """Most that one deed is about. What is more is done in several."""
 
+_OPERATOR = Role.OPERATOR
 _SHOWN = 10
 _COUNTED = 100
 """Of so many jobs the runs are counted that a resume catches up: each is a question to the store."""
@@ -48,15 +50,35 @@ def _lines(text: str) -> list[str]:
     return list(dict.fromkeys(line for line in text.split("\n") if line))
 
 
-async def _each(names: Sequence[str], act: Callable[[str], Awaitable[object]]) -> tuple[int, str]:
-    """Do it to each, and return how many it was done to and why it was not done to the first of the others."""
+def _may(doing: Doing, record: JobRecord) -> bool:
+    """Whether the person may do this to the job: by the role, or by a grant."""
+    return doing.who.may(_OPERATOR, tags_of(record.job.name, record.job.settings.tags))
+
+
+async def _each(
+    doing: Doing,
+    names: Sequence[str],
+    job_of: Callable[[str], Awaitable[JobRecord]],
+    act: Callable[[str], Awaitable[object]],
+) -> tuple[int, str]:
+    """Do it to each, and return how many it was done to and why it was not done to the first of the others.
+
+    The form says which they are, and a form can be changed: the grant is looked at for each.
+    """
     done, refusal = 0, ""
     for name in names:
         try:
+            if not _may(doing, await job_of(name)):
+                refusal = refusal or f"{name}: {doing.who.name} is {doing.who.role} there, and this needs {_OPERATOR}"
+                continue
             done += bool(await act(name))
         except EverytickError as error:
             refusal = refusal or f"{name}: {error}"
     return done, refusal
+
+
+async def _job_of(doing: Doing, occurrence_id: str) -> JobRecord:
+    return await doing.tick.job_of((await doing.tick.entry(occurrence_id)).occurrence.job_id)
 
 
 def _told(done: int, asked: int, noun: str, did: str, refusal: str) -> tuple[str, str]:
@@ -80,7 +102,7 @@ async def find_jobs(doing: Doing, _: str) -> None:
     else:
         wanted = JobFilter.read(doing.typed)
         found = [each.record for each in (await job_list(doing.tick, records, wanted, doing.viewer.now)).jobs]
-    doing.found = found
+    doing.found = [record for record in found if _may(doing, record)]
     doing.crumbs = (Crumb("Jobs", doing.link("/jobs", **JobFilter.read(doing.typed).query)),)
 
 
@@ -119,7 +141,7 @@ async def _pause(doing: Doing, said: DeedAnswers) -> Done:
         await doing.tick.pause(name, until=said.values.get("until"), missed=missed, reason=said.text("reason"))
         return True
 
-    done, refusal = await _each(names, act)
+    done, refusal = await _each(doing, names, doing.tick.job, act)
     text, tone = _told(done, len(names), "job", "Paused", refusal)
     undo = doing.link("/jobs/do/resume", state="paused")
     return Done(text, to=doing.link("/jobs", state="paused"), undo=undo, tone=tone)
@@ -150,7 +172,7 @@ async def _resume(doing: Doing, said: DeedAnswers) -> Done:
     async def act(name: str) -> bool:
         return await doing.tick.resume(name, missed=missed, confirmed=said.is_confirmed)
 
-    done, refusal = await _each(names, act)
+    done, refusal = await _each(doing, names, doing.tick.job, act)
     text, tone = _told(done, len(names), "job", "Resumed", refusal)
     return Done(text, to=doing.link("/jobs"), tone=tone)
 
@@ -173,7 +195,11 @@ async def find_occurrences(doing: Doing, _: str) -> None:
                 continue
     else:
         found = [each async for each in matching(doing.tick, wanted, MOST + 1) if each.created_at is not None]
-    doing.found = found
+    jobs = {record.job.id: record for record in await doing.tick.jobs(removed=True)} if doing.who.grants else {}
+    may_all = doing.who.may(_OPERATOR)
+    doing.found = [
+        each for each in found if may_all or ((record := jobs.get(each.job_id)) is not None and _may(doing, record))
+    ]
     doing.crumbs = (Crumb("History", doing.link("/history", **wanted.query)),)
 
 
@@ -218,7 +244,7 @@ async def _replay(doing: Doing, said: DeedAnswers) -> Done:
         await doing.tick.replay(id_, reason=said.text("reason"), key=f"page:{said.key}:{id_}" if said.key else None)
         return True
 
-    done, refusal = await _each(ids, act)
+    done, refusal = await _each(doing, ids, partial(_job_of, doing), act)
     text, tone = _told(done, len(ids), "replay", "Asked for", refusal)
     return Done(text, to=doing.link("/history", cause="replay"), tone=tone)
 
@@ -239,12 +265,10 @@ async def _cancel(doing: Doing, said: DeedAnswers) -> Done:
     async def act(id_: str) -> bool:
         return await doing.tick.cancel(id_, reason=said.text("reason"))
 
-    done, refusal = await _each(ids, act)
+    done, refusal = await _each(doing, ids, partial(_job_of, doing), act)
     text, tone = _told(done, len(ids), "occurrence", "Canceled", refusal)
     return Done(text, to=doing.link("/history", status="canceled"), tone=tone)
 
-
-_OPERATOR = Role.OPERATOR
 
 JOBS = (
     PageDeed("pause", "Pause", "Pause {}?", "Pause {}", _OPERATOR, _foresee_pause, _pause, _pause_fields),

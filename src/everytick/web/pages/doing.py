@@ -58,11 +58,11 @@ async def _confirming(request: Request, tick: Any, who: Any, deed: PageDeed, fin
     return confirming
 
 
-def _add(path: str, deeds: Sequence[PageDeed], find: Find) -> None:
+def _add(path: str, deeds: Sequence[PageDeed], find: Find, *, on_each: bool = False) -> None:
     """Make two routes of each deed: one shows its confirm page, the other carries it out."""
     for deed in deeds:
         ask, do = _endpoints(deed, find)
-        address, guard = f"{path}/do/{deed.name}", [needs(deed.role)]
+        address, guard = f"{path}/do/{deed.name}", [needs(deed.role, on_each=on_each)]
         router.add_api_route(address, ask, methods=["GET"], dependencies=guard)
         router.add_api_route(address, do, methods=["POST"], dependencies=guard)
 
@@ -119,8 +119,8 @@ _add("/occurrences/{id}", of_occurrences.DEEDS, _find_occurrence)
 _add("/backfills/{backfill}", of_backfills.DEEDS, _find_backfill)
 _add("/proposals/{id}", of_fleet.PROPOSALS, _find_proposal)
 _add("", of_fleet.DEEDS, _find_nothing)
-_add("/jobs", of_many.JOBS, of_many.find_jobs)
-_add("/history", of_many.OCCURRENCES, of_many.find_occurrences)
+_add("/jobs", of_many.JOBS, of_many.find_jobs, on_each=True)
+_add("/history", of_many.OCCURRENCES, of_many.find_occurrences, on_each=True)
 
 
 @router.get("/jobs/{job:name}/do", dependencies=[needs(Role.VIEWER)])

@@ -68,6 +68,7 @@ class HistoryRow:
     print: str = ""
     count: int = 1
     since: datetime | None = None
+    may: bool = False
 
 
 @router.get("/history", dependencies=[needs(Role.VIEWER)])
@@ -90,7 +91,8 @@ async def history(request: Request, tick: Tick, who: Who, cursor: str = "") -> R
             mistakes.append(str(error))
         else:
             await names.learn(tick, found.occurrences)
-            rows = list(_folded(_row(each, names, viewer) for each in found.occurrences))
+            shown = (each for each in found.occurrences if not wanted.has_text or names.shows_errors(each.job_id))
+            rows = list(_folded(_row(each, names, viewer) for each in shown))
             following, looked_at = found.cursor, found.looked_at
     values: dict[str, Any] = {
         "wanted": wanted,
@@ -104,8 +106,8 @@ async def history(request: Request, tick: Tick, who: Who, cursor: str = "") -> R
         "following": following,
         "is_first": not cursor,
         "looked_at": looked_at if wanted.has_text and looked_at >= LOOKED_AT else 0,
-        "may_change": who.may(Role.OPERATOR),
-        "backfills": await _open_backfills(tick, wanted.job),
+        "may_change": who.may_somewhere(Role.OPERATOR),
+        "backfills": [(each, names.shows_errors(each.job_id)) for each in await _open_backfills(tick, wanted.job)],
         "views": views_of(request, "history"),
         "second": timedelta(seconds=1),
     }
@@ -176,7 +178,7 @@ def _row(each: Occurrence, names: _Names, viewer: Viewer) -> HistoryRow:
     if each.started_at is not None:
         took = words.length((each.ended_at or viewer.now) - each.started_at)
     print_ = fingerprint(each.error) if shows and each.error and each.status in FAILURES else ""
-    return HistoryRow(each, names.name(each.job_id), words.cut(localized(why, viewer)), took, print_)
+    return HistoryRow(each, names.name(each.job_id), words.cut(localized(why, viewer)), took, print_, may=shows)
 
 
 def _folded(rows: Iterator[HistoryRow]) -> Iterator[HistoryRow]:
@@ -253,7 +255,9 @@ async def _exported(request: Request, tick: Everytick, who: Person) -> AsyncIter
     async def rows() -> AsyncIterator[dict[str, Any]]:
         async for each in matching(tick, wanted, EXPORTED):
             await names.learn(tick, [each])
-            yield _data(each, names)
+            # Who may not read errors cannot look through them either.
+            if not wanted.has_text or names.shows_errors(each.job_id):
+                yield _data(each, names)
 
     return rows()
 

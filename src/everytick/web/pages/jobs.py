@@ -49,6 +49,7 @@ class JobLine:
     strip: Any
     usual: str
     good: str
+    may: bool = False
 
 
 @router.get("/jobs", dependencies=[needs(Role.VIEWER)])
@@ -71,7 +72,7 @@ async def jobs(request: Request, tick: Tick, who: Who, after: str = "") -> Respo
             (state, found.counts[state], _MARKS.get(state, str(state))) for state in _CHIPS if found.counts.get(state)
         ],
         "following": shown[-1].name if has_more else "",
-        "may_change": who.may(Role.OPERATOR),
+        "may_change": who.may_somewhere(Role.OPERATOR),
         "proposals": await known.proposals() if who.may(Role.OPERATOR) else [],
         "views": views_of(request, "jobs"),
     }
@@ -114,6 +115,7 @@ def _row(
         small_strip(past, _planned(each, viewer)),
         "" if usual is None else words.length(usual.p50),
         _good(last),
+        sees_errors,
     )
 
 
