@@ -449,9 +449,12 @@ class Pair:
             await self._commit(self.random.choice(written))
 
     async def do_refused_step(self) -> None:
-        """Write a step with a number that no database holds. Memory could hold it and is not asked: nothing changes."""
+        """Write a step with a number that no database holds. Memory could hold it and is not asked: nothing changes.
+
+        JSON holds it too, so a store in Redis is not asked either.
+        """
         written = [place for place, (step, _) in self.steps.items() if step.commits]
-        if written:
+        if written and self.stores[1].address.kind != "redis":
             place = self.random.choice(written)
             step = replace(self.steps[place][1], number=2**70)
             [answer] = await self.stores[1].commit_steps([(self.claims[place][1], step)])

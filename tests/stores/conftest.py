@@ -10,6 +10,7 @@ from everytick.stores.memory import MemoryStore
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import SESSIONS, opened
+from tests.stores.redis.kit import opened_redis
 
 
 @pytest.fixture
@@ -17,11 +18,15 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=["memory", "sqlite", *SESSIONS])
+@pytest.fixture(params=["memory", "sqlite", *SESSIONS, "redis"])
 async def store(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Any]:
     if request.param in SESSIONS:
         async with opened(request.getfixturevalue("postgres"), clock, request.param) as shared:
             yield shared
+        return
+    if request.param == "redis":
+        async with opened_redis(request.getfixturevalue("redis"), clock) as made_here:
+            yield made_here
         return
     made = SqliteStore(tmp_path / "store.db", clock=clock) if request.param == "sqlite" else MemoryStore(clock)
     await made.open()

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from tests.stores.acting import AnyStore
 from tests.stores.agreement import Pair
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import opened
+from tests.stores.redis.kit import Alternating, another, opened_redis
 
 SEEDS = st.integers(0, 2**32)
 
@@ -61,10 +63,39 @@ def test_postgres_means_what_memory_means(seed: int, postgres: Server) -> None:
     asyncio.run(agree_on_postgres(seed, postgres))
 
 
+async def agree_on_redis(seed: int, server: Server) -> None:
+    clock = ManualClock()
+    async with opened_redis(server, clock) as store:
+        await agree(store, clock, seed, deeds=120)
+
+
+async def agree_on_two_copies(seed: int, server: Server) -> None:
+    clock = ManualClock()
+    async with opened_redis(server, clock) as store, another(store, clock) as other:
+        await agree(cast("AnyStore", Alternating([store, other])), clock, seed, deeds=120)
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=25)
+@given(seed=SEEDS)
+def test_redis_means_what_memory_means(seed: int, redis: Server) -> None:
+    """S0-053, S0-056, S0-058."""
+    asyncio.run(agree_on_redis(seed, redis))
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=25)
+@given(seed=SEEDS)
+def test_two_processes_on_redis_mean_what_memory_means(seed: int, redis: Server) -> None:
+    """Each verb is carried out by the other one of two copies, which has to follow what the first has written."""
+    asyncio.run(agree_on_two_copies(seed, redis))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @settings(max_examples=2000)
 @given(seed=SEEDS)
-def test_all_stores_mean_the_same_at_length(seed: int, postgres: Server) -> None:
+def test_all_stores_mean_the_same_at_length(seed: int, postgres: Server, redis: Server) -> None:
     asyncio.run(agree_on_sqlite(seed))
+    asyncio.run(agree_on_two_copies(seed, redis))
     asyncio.run(agree_on_postgres(seed, postgres))

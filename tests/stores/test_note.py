@@ -130,13 +130,14 @@ async def test_a_note_wakes_no_job_and_changes_no_decision(store: AnyStore, cloc
 async def test_a_note_that_the_store_refuses_keeps_no_other_from_being_written(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    """D7: together, then each alone; the answers say which was written, and memory holds any number."""
+    """D7: together, then each alone; the answers say which was written. Memory and JSON hold any number."""
+    holds_any = store.address.kind in ("memory", "redis")
     claim = await running(store, clock)
     good, bad = Note("main", 1, clock.time, HALF), Note("main", 2**70, clock.time, None, LOG)
     first, refused, last = await store.note([(claim, good), (claim, bad), (claim, replace(good, log=LOG))])
     assert [first, last] == [Commit.COMMITTED] * 2
-    assert isinstance(refused, CommitFailed) or store.address.is_in_memory
-    if not store.address.is_in_memory:
+    assert isinstance(refused, CommitFailed) or holds_any
+    if not holds_any:
         [(_, attempt)] = await attempts(store, claim)
         assert (attempt.number, attempt.progress, attempt.log) == (1, HALF, LOG)
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from everytick.stores.base import StoreAddress
 
-ADDRESSES = "sqlite:///path, memory:// or postgresql://user@host/database"
+ADDRESSES = "sqlite:///path, memory://, postgresql://user@host/database or redis://host/0"
+_REDIS = ("redis", "rediss", "valkey", "valkeys")
 
 
 class AnyStore(Store, PlanStore, RunStore, JobStore, HistoryStore, PromiseStore, QuestionStore, Protocol):
@@ -27,10 +28,7 @@ def checked_address(address: object) -> str:
     scheme, separator, rest = address.partition("://")
     if not separator:
         raise InvalidSetting("store", _without_secret(address), f"is not an address; write one like {ADDRESSES}")
-    if scheme in ("redis", "rediss"):
-        reason = f"names Redis, and the store in Redis comes with a later version; today there are {ADDRESSES}"
-        raise InvalidSetting("store", _without_secret(address), reason)
-    if scheme not in ("sqlite", "memory", "postgresql", "postgres"):
+    if scheme not in ("sqlite", "memory", "postgresql", "postgres", *_REDIS):
         raise InvalidSetting("store", _without_secret(address), f"names no store that is known; there are {ADDRESSES}")
     if scheme == "sqlite":
         _sqlite_parts(address, rest)
@@ -49,6 +47,10 @@ def store_of(address: str, folder: str | None = None, *, clock: Callable[[], dat
         return _sqlite(address, rest, folder, clock)
     if scheme == "memory":
         return _memory(clock)
+    if scheme in _REDIS:
+        from everytick.stores.redis.store import RedisStore
+
+        return RedisStore(address, clock=clock)
     from everytick.stores.postgres.store import PostgresStore
 
     return PostgresStore(address, clock=clock)
@@ -69,6 +71,10 @@ async def migration_of(address: StoreAddress) -> int:
         return await in_own_thread(partial(applied_to_file, file, address.driver), f"everytick looking at {file.name}")
     if address.is_in_memory:
         return 0
+    if address.kind == "redis":
+        from everytick.stores.redis.log import format_of
+
+        return await format_of(address.url, address.schema)
     from everytick.stores.postgres.door import Address, Door
     from everytick.stores.postgres.migrate import applied
 

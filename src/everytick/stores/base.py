@@ -162,12 +162,12 @@ class Ahead:
 
 @value
 class StoreAddress:
-    """Where a store is: in this process, in a file, or in one schema of a server.
+    """Where a store is: in this process, in a file, in one schema of a server, or under one prefix of its keys.
 
     `url` is the server's, with the password if it has one, and is never shown.
     """
 
-    kind: Literal["memory", "sqlite", "postgres"]
+    kind: Literal["memory", "sqlite", "postgres", "redis"]
     file: Path | None = None
     driver: Literal["sqlite3", "apsw"] = "sqlite3"
     url: str = field(default="", repr=False)
@@ -182,7 +182,7 @@ class StoreAddress:
     @property
     def is_remote(self) -> bool:
         """Whether it is reached by connections, which belong to the loop that opened them."""
-        return self.kind == "postgres"
+        return self.kind in ("postgres", "redis")
 
 
 @value(frozen=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from heapq import merge
 from itertools import count
@@ -38,7 +38,7 @@ class Base:
     def __init__(self, clock: Callable[[], datetime], *, tokens: Callable[[], int] = new_token) -> None:
         self._clock, self._tokens = clock, tokens
         self._tables = Tables()
-        self._numbers = count(1)
+        self._numbers: Iterator[int] = count(1)
         self._nodes: dict[str, NodeRow] = {}
         self._name_sets: dict[str, NameSet] = {}
         self._rung = asyncio.Event()

@@ -50,7 +50,8 @@ class LimitedClaims(Running):
             for row in sorted(running, key=lambda row: row.handle):
                 if name in self._reaches_of(row):
                     row.holds_place = True
-                    self._starts[name].append(CountedStart(row, row.fence, row.claimed_at or now))
+                    self._tables.touch(row)
+                    self._starts[name].append(CountedStart(row.handle, row.fence, row.claimed_at or now))
         self._keep_reach(after)
         self._note_limit_change(LimitChange(now, name, what, fact.reason, fact.by))
         self._ring()
@@ -91,7 +92,7 @@ class LimitedClaims(Running):
             row.holds_place = bool(names(row.needs))
             claims.append(self._own(row, scope.node, token, now))
             for name in names(row.needs):
-                self._starts[name].append(CountedStart(row, row.fence, now))
+                self._starts[name].append(CountedStart(row.handle, row.fence, now))
                 started[name] += 1
         for name, count in started.items():
             self._keep_reach(spent(self._reaches[name], count))
@@ -152,7 +153,11 @@ class LimitedClaims(Running):
         self._limit_changes.append(replace(change, number=len(self._limit_changes) + 1))
 
     def _running(self, name: str) -> int:
-        return len({start.row.handle for start in self._starts.get(name, ()) if start.row.owner is not None})
+        return len({start.handle for start in self._starts.get(name, ()) if self._is_owned(start)})
+
+    def _is_owned(self, start: CountedStart) -> bool:
+        row = self._tables.handles.get(start.handle)
+        return row is not None and row.owner is not None
 
     def _waiting(self, name: str, now: datetime) -> int:
         known = (*self._tables.ready.items(), *self._tables.early.items())
@@ -178,7 +183,7 @@ class LimitedClaims(Running):
     def _forget_starts(self, now: datetime) -> None:
         for name, reach in self._reaches.items():
             over = forgotten_at(reach, now)
-            kept = [start for start in self._starts[name] if start.at > over or start.row.owner is not None]
+            kept = [start for start in self._starts[name] if start.at > over or self._is_owned(start)]
             self._starts[name] = kept
 
     def _opens_at(self, now: datetime) -> datetime | None:

@@ -228,7 +228,7 @@ class Planning(LimitedClaims):
             self._turn(row, plan.turned.job, now)
             self._promise(row, plan.turned.job, now)
         if plan.cancels_before is not None:
-            _ask_all_to_stop(row, plan.cancels_before, plan.cancels_because)
+            self._ask_all_to_stop(row, plan.cancels_before, plan.cancels_because)
         if plan.filling is not None:
             write_filling(self._tables, row, plan.filling, now)
         for creation in plan.creations:
@@ -252,6 +252,7 @@ class Planning(LimitedClaims):
         if plan.awaits_ends:
             for occurrence in (*row.busy, *row.waiting):
                 occurrence.awaited = True
+                self._tables.touch(occurrence)
         row.spans += plan.spans
         for answer in plan.answers:
             self._tables.answer(row, answer.cause, answer.key)
@@ -267,6 +268,12 @@ class Planning(LimitedClaims):
         if plan.tells:
             self._telling.append(row.id)
         return Commit.COMMITTED
+
+    def _ask_all_to_stop(self, row: JobRow, before: datetime, why: str) -> None:
+        for occurrence in row.busy.through(before):
+            if occurrence.cancel is None and occurrence.line_at < before:
+                occurrence.cancel = why
+                self._tables.touch(occurrence)
 
     def _tell_dependents(self, now: datetime) -> None:
         """Wake the jobs that depend on these and have an occurrence in line, once all plans are written."""
@@ -371,12 +378,6 @@ def _active(row: OccurrenceRow) -> Active:
     return Active(
         row.id, row.line_at, creation.scheduled_for, row.status, creation.cause, row.superseded_by_next, creation.late
     )
-
-
-def _ask_all_to_stop(row: JobRow, before: datetime, why: str) -> None:
-    for occurrence in row.busy.through(before):
-        if occurrence.cancel is None and occurrence.line_at < before:
-            occurrence.cancel = why
 
 
 def _settle_facts(row: JobRow, plan: Plan) -> None:

@@ -325,10 +325,10 @@ class OccurrenceRow:
         )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class CountedStart:
-    """One claim that a limit counts: as running while the occurrence has an owner, and as a start."""
+    """One claim that a limit counts: as running while the occurrence of this handle has an owner, and as a start."""
 
-    row: OccurrenceRow
+    handle: int
     fence: int
     at: datetime

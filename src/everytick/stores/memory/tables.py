@@ -5,7 +5,7 @@ only, so that rows and indexes agree.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TypedDict, Unpack
@@ -18,7 +18,8 @@ from everytick.stores.memory.ordered import Ordered
 from everytick.stores.memory.rows import IndexEntry, JobRow, OccurrenceRow
 
 _S = OccurrenceStatus
-_AT_ONCE = datetime.min.replace(tzinfo=UTC)
+AT_ONCE = datetime.min.replace(tzinfo=UTC)
+"""The place in line of a request that a plan may see at once."""
 
 
 class OccurrenceChanges(TypedDict, total=False):
@@ -60,7 +61,7 @@ class Tables:
         self.occurrences: dict[str, OccurrenceRow] = {}
         self.dependents: dict[str, dict[str, None]] = defaultdict(dict)
         self.open_requests: dict[str, dict[tuple[Cause, str], JobRow]] = defaultdict(dict)
-        self._numbers = count(1)
+        self._numbers: Iterator[int] = count(1)
         self.handles: dict[int, OccurrenceRow] = {}
         self.ready: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.early: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
@@ -104,7 +105,7 @@ class Tables:
         """Add the request behind the others."""
         key = request.cause, request.key
         row.requests[key] = request
-        row.places[key] = place = (request.due_at or _AT_ONCE, next(self._numbers), request)
+        row.places[key] = place = (request.due_at or AT_ONCE, next(self._numbers), request)
         row.asked.add(place)
         self.open_requests[request.occurrence_id(row.id)][key] = row
 
@@ -173,6 +174,12 @@ class Tables:
                 del self.owned[owner][row.handle]
             if row.owner is not None:
                 self.owned[row.owner][row.handle] = row
+
+    def touch(self, row: OccurrenceRow) -> None:
+        """Hear that a verb has changed a column that no index uses, of a row that it found through its job or owner.
+
+        This does nothing here. The store in Redis writes the row.
+        """
 
     def own(self, row: OccurrenceRow, node: str, token: int, now: datetime) -> None:
         """Make the node the owner of an unclaimed occurrence."""

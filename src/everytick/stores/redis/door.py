@@ -1,0 +1,139 @@
+"""Connections to the server, the scripts, and what failures mean. Nothing here knows a row."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import cache
+from hashlib import sha1
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from everytick.domain.values import value
+from everytick.errors import InvalidSetting, MissingExtra, StoreBroken, StoreUnavailable
+
+try:
+    from redis import asyncio as driver
+    from redis import exceptions
+except ImportError:  # pragma: no cover - told once, with what to install
+    raise MissingExtra("the Redis store", "redis") from None
+
+SCHEMES = ("redis", "rediss", "valkey", "valkeys")
+_USUAL_PREFIX = "everytick"
+_SECONDS = 10.0
+"""How long the server may take for one answer."""
+
+_AWAY = (
+    OSError,
+    exceptions.ConnectionError,
+    exceptions.TimeoutError,
+    exceptions.BusyLoadingError,
+    exceptions.ReadOnlyError,
+    exceptions.TryAgainError,
+    exceptions.ClusterDownError,
+    exceptions.MasterDownError,
+)
+
+
+@value
+class RedisAddress:
+    """The address of the store: the server's URL, and the name under which all keys stand."""
+
+    url: str
+    prefix: str = _USUAL_PREFIX
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.url)
+        place = f"{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}"
+        return f"Redis at {place}{parts.path}, keys {self.key('*')}"
+
+    def key(self, path: str) -> str:
+        """Return a key. The braces are a hash tag: in a cluster all keys of the store lie in one slot."""
+        return f"{{{self.prefix}}}/{path}"
+
+
+def read_address(url: str) -> RedisAddress:
+    """Return the address. `?prefix=…` is removed from the URL; Valkey speaks the protocol of Redis."""
+    parts = urlsplit(url)
+    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    prefix = given.pop("prefix", _USUAL_PREFIX)
+    if not prefix or not all(each.isalnum() or each in "_-.:" for each in prefix):
+        raise InvalidSetting("store", f"?prefix={prefix}", "must be letters, digits and any of _ - . : and not empty")
+    scheme = {"valkey": "redis", "valkeys": "rediss"}.get(parts.scheme, parts.scheme)
+    return RedisAddress(urlunsplit(parts._replace(scheme=scheme, query=urlencode(given))), prefix)
+
+
+@cache
+def script(name: str) -> str:
+    """Return the text of a script beside this module."""
+    return Path(__file__).with_name(f"{name}.lua").read_text()
+
+
+class RedisDoor:
+    """The connections of one store."""
+
+    def __init__(self, address: RedisAddress) -> None:
+        self.address = address
+        self._client: Any = None
+
+    @property
+    def client(self) -> Any:
+        """The driver's client; redis-py types its answers as anything."""
+        if self._client is None:
+            self._client = driver.Redis.from_url(
+                self.address.url,
+                decode_responses=True,
+                socket_timeout=_SECONDS,
+                socket_connect_timeout=_SECONDS,
+                health_check_interval=30,
+                retry=None,
+                client_name="everytick",
+            )
+        return self._client
+
+    async def close(self) -> None:
+        """Close every connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(*_AWAY):
+                await client.aclose()
+
+    @contextmanager
+    def failures(self) -> Iterator[None]:
+        """Turn the driver's exceptions into the store's: away, or answering with errors."""
+        try:
+            yield
+        except _AWAY as error:
+            raise StoreUnavailable(str(self.address), str(error) or type(error).__name__) from error
+        except exceptions.OutOfMemoryError as error:
+            raise StoreUnavailable(str(self.address), f"it has no memory left: {error}") from error
+        except (exceptions.AuthenticationError, exceptions.NoPermissionError) as error:
+            raise StoreBroken(str(self.address), str(error), "give the address a user and password that may") from error
+        except exceptions.ResponseError as error:
+            raise StoreBroken(str(self.address), str(error)) from error
+
+    async def call(self, name: str, keys: Sequence[str], arguments: Sequence[str]) -> Any:
+        """Carry out a script, by its hash; the server is told its text when it does not know it."""
+        text = script(name)
+        with self.failures():
+            try:
+                return await self.client.evalsha(_hash(text), len(keys), *keys, *arguments)
+            except exceptions.NoScriptError:
+                return await self.client.eval(text, len(keys), *keys, *arguments)
+
+    @asynccontextmanager
+    async def subscribed(self, channel: str) -> AsyncIterator[Any]:
+        """Give a connection that hears a channel."""
+        with self.failures():
+            heard = self.client.pubsub(ignore_subscribe_messages=True)
+            try:
+                await heard.subscribe(channel)
+                yield heard
+            finally:
+                with suppress(*_AWAY, asyncio.CancelledError):
+                    await heard.aclose()
+
+
+@cache
+def _hash(text: str) -> str:
+    return sha1(text.encode(), usedforsecurity=False).hexdigest()

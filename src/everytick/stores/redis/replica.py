@@ -1,0 +1,254 @@
+"""The copy of the store that each process works on: the verbs of the store in memory, and what they have changed.
+
+A verb runs on the copy as it would in memory. `changes` then compares the rows that it touched with their images, the
+values that Redis has of them, and gives the fields to write. If Redis takes them, `keep` makes them the new images; if
+another process was faster, `undo` puts the rows back as they were, and the verb runs again on what is new.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar
+
+from everytick.domain.changes import Edit
+from everytick.domain.values import value
+from everytick.errors import Conflict, EverytickError
+from everytick.stores.base import Stored
+from everytick.stores.memory.access import MemoryAccess
+from everytick.stores.memory.store import MemoryStore
+from everytick.stores.redis.rows import (
+    JobImage,
+    OccurrenceImage,
+    changed_job,
+    changed_occurrence,
+    job_changes,
+    job_image,
+    name_in,
+    occurrence_changes,
+    occurrence_image,
+)
+from everytick.stores.redis.tables import WatchedTables
+from everytick.stores.redis.watched import KeptTable, KeptList, Numbers, Starts
+
+V = TypeVar("V")
+
+Changes: TypeAlias = dict[str, dict[str, str | None] | None]
+"""By path, the fields of a hash that are written, None for each that is deleted; None where the whole hash is."""
+
+JOB, OCCURRENCE = "job/", "/occurrence/"
+
+
+@value
+class UnreadableJob:
+    """A job whose definition this process cannot read, and why."""
+
+    name: str
+    reason: str
+
+
+class Replica(MemoryStore):
+    """A store in memory that knows what its verbs have changed.
+
+    `_jobs_before` and `_occurrences_before` are the images of the rows that the last verb changed, and `_after` what
+    they become if Redis takes the changes.
+    """
+
+    _tables: WatchedTables
+
+    def __init__(self, clock: Callable[[], datetime], tokens: Callable[[], int]) -> None:
+        super().__init__(clock, tokens=tokens)
+        self._tables = tables = WatchedTables()
+        self._numbers = self._handles = Numbers()
+        self._people = people = MemoryAccess(self, self._now)
+        self._job_images: dict[str, JobImage] = {}
+        self._occurrence_images: dict[str, OccurrenceImage] = {}
+        self._changed_jobs: dict[str, JobImage | None] = {}
+        self._changed_occurrences: dict[str, OccurrenceImage | None] = {}
+        self.has_rung = False
+        self.unreadable: dict[str, UnreadableJob] = {}
+        self._kept: dict[str, KeptTable[Any, Any]] = {
+            each.key: each
+            for each in (
+                KeptTable("nodes", self, "_nodes"),
+                KeptTable("name-sets", self, "_name_sets"),
+                KeptTable("reaches", self, "_reaches"),
+                KeptTable("starts", self, "_starts", Starts),
+                KeptTable("forgotten", tables, "forgotten"),
+                KeptTable("needs", tables, "needs"),
+                KeptTable("users", people, "_users"),
+                KeptTable("tokens", people, "_tokens"),
+                KeptTable("sessions", people, "_sessions"),
+                KeptTable("failures", people, "_failures"),
+            )
+        }
+        lists = KeptList("limit-changes", self._limit_changes), KeptList("deeds", people._deeds)
+        self._lists = {each.key: each for each in lists}
+        self._kept_numbers = self._drawn()
+
+    def share_batches(self, before: "Replica") -> None:
+        """Go on with the open batches of an older copy."""
+        self._open_batches = before._open_batches
+
+    async def parked(self) -> Mapping[str, str]:
+        """Return why each job in service is parked that is, also those that this process cannot read, by name."""
+        return {**await super().parked(), **{each.name: each.reason for each in self.unreadable.values()}}
+
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
+        """Make every change in one commit, or none. A job that this process cannot read is left alone."""
+        known = {each.name: each.reason for each in self.unreadable.values()}
+        for change in changes:
+            if change.name in known:
+                raise Conflict(f"job '{change.name}' is not changed: this process cannot read it: {known[change.name]}")
+        return await super().apply(changes, by)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the small tables, each a hash."""
+        return (*self._kept, *self._lists, "numbers")
+
+    def _ring(self) -> None:
+        self.has_rung = True
+
+    def _drawn(self) -> dict[str, str | None]:
+        return {"handles": str(self._handles.last), "places": str(self._tables.places.last)}
+
+    # ---------------------------------------------------------------------------------------------- what has changed
+
+    def begin(self) -> None:
+        """Forget what earlier verbs have touched."""
+        self.has_rung = False
+        self._telling.clear()
+        self._tables.forget()
+        for table in self._kept.values():
+            table.forget()
+
+    def changes(self) -> Changes:
+        """Return what the verb has changed since `begin`, by key."""
+        jobs, occurrences = self._tables.candidates()
+        self._changed_jobs, self._changed_occurrences = {}, {}
+        found: Changes = {}
+        for id_ in sorted(jobs):
+            self._add_job(found, id_)
+        for id_ in sorted(occurrences):
+            self._add_occurrence(found, id_)
+        tables: list[KeptTable[Any, Any] | KeptList] = [*self._kept.values(), *self._lists.values()]
+        for table in tables:
+            if changed := table.changes():
+                found[table.key] = changed
+        if (drawn := self._drawn()) != self._kept_numbers:
+            found["numbers"] = drawn
+        return found
+
+    def _add_job(self, found: Changes, id_: str) -> None:
+        row, before = self._tables.jobs.peek(id_), self._job_images.get(id_)
+        after = None if row is None else job_image(row)
+        if before == after:
+            return
+        self._changed_jobs[id_] = after
+        found[JOB + id_] = None if after is None else job_changes(id_, before, after)
+
+    def _add_occurrence(self, found: Changes, id_: str) -> None:
+        row, before = self._tables.occurrences.peek(id_), self._occurrence_images.get(id_)
+        after = None if row is None else occurrence_image(row, is_ripe=self._tables.is_ripe(row))
+        if before == after:
+            return
+        self._changed_occurrences[id_] = after
+        known = before if after is None else after
+        assert known is not None, "a row that neither was nor is there has not changed"
+        key = f"{JOB}{known.job_id}{OCCURRENCE}{id_}"
+        found[key] = None if after is None else occurrence_changes(id_, before, after)
+
+    def keep(self, changes: Changes) -> None:
+        """Take the changes of the last verb for what Redis has."""
+        _put_all(self._job_images, self._changed_jobs)
+        _put_all(self._occurrence_images, self._changed_occurrences)
+        for key, fields in changes.items():
+            table = self._kept.get(key) or self._lists.get(key)
+            if table is not None and fields is not None:
+                table.keep(fields)
+        self._kept_numbers = self._drawn()
+
+    def undo(self, changes: Changes) -> None:
+        """Put back what the last verb has changed: Redis did not take it."""
+        self._set(
+            {id_: self._job_images.get(id_) for id_ in self._changed_jobs},
+            {id_: self._occurrence_images.get(id_) for id_ in self._changed_occurrences},
+        )
+        for key, fields in changes.items():
+            if key in self._kept and fields is not None:
+                self._kept[key].put_back(fields)
+        for each in self._lists.values():
+            each.undo()
+        self._handles.last, self._tables.places.last = map(int, map(str, self._kept_numbers.values()))
+        self.begin()
+
+    # ------------------------------------------------------------------------------------------ what others have done
+
+    def take(self, changes: Changes) -> None:
+        """Do what another process has written. An entry names all fields of what is new, else those that changed."""
+        jobs: dict[str, JobImage | None] = {}
+        occurrences: dict[str, OccurrenceImage | None] = {}
+        for key, fields in changes.items():
+            if key.startswith(JOB):
+                self._read(key, fields, jobs, occurrences)
+            elif fields is not None:
+                self._apply_table(key, fields)
+        self._set(jobs, occurrences)
+        _put_all(self._job_images, jobs)
+        _put_all(self._occurrence_images, occurrences)
+        self.begin()
+
+    def _read(
+        self,
+        key: str,
+        fields: Mapping[str, str | None] | None,
+        jobs: "dict[str, JobImage | None]",
+        occurrences: "dict[str, OccurrenceImage | None]",
+    ) -> None:
+        job_id, _, id_ = key.removeprefix(JOB).partition(OCCURRENCE)
+        if id_:
+            known = self._occurrence_images.get(id_)
+            if job_id not in self.unreadable:
+                occurrences[id_] = None if fields is None else changed_occurrence(known, fields)
+        elif fields is None:
+            jobs[job_id] = None
+            self.unreadable.pop(job_id, None)
+        elif (image := self._readable(job_id, fields)) is not None:
+            jobs[job_id] = image
+
+    def _readable(self, job_id: str, fields: Mapping[str, str | None]) -> JobImage | None:
+        """Return the image of a job, None if this process cannot read its definition: then others plan and run it."""
+        try:
+            return changed_job(job_id, self._job_images.get(job_id), fields)
+        except EverytickError as error:
+            known = self.unreadable.get(job_id)
+            name = name_in(fields["state"]) if "state" in fields else "" if known is None else known.name
+            self.unreadable[job_id] = UnreadableJob(name, str(error))
+            return None
+
+    def _apply_table(self, key: str, fields: Mapping[str, str | None]) -> None:
+        if key in self._kept:
+            self._kept[key].keep(fields)
+            self._kept[key].put_back(fields)
+        elif key in self._lists:
+            self._lists[key].add(fields)
+        elif key == "numbers":
+            self._handles.last, self._tables.places.last = (int(fields[name] or 0) for name in ("handles", "places"))
+            self._kept_numbers = self._drawn()
+
+    def _set(self, jobs: "Mapping[str, JobImage | None]", occurrences: "Mapping[str, OccurrenceImage | None]") -> None:
+        for id_, image in jobs.items():
+            if image is not None:
+                self._tables.set_job(id_, image)
+        for id_, occurrence in occurrences.items():
+            self._tables.set_occurrence(id_, occurrence)
+        for id_, image in jobs.items():
+            if image is None:
+                self._tables.set_job(id_, None)
+
+
+def _put_all(images: dict[str, V], changed: "Mapping[str, V | None]") -> None:
+    for id_, image in changed.items():
+        if image is None:
+            images.pop(id_, None)
+        else:
+            images[id_] = image

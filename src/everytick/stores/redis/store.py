@@ -1,0 +1,413 @@
+"""The store in Redis or Valkey.
+
+Each process has a copy of the rows, and the verbs of the store in memory run on it. A verb begins with what others
+have written since (one round trip, which also brings the server's time), and its own changes are written by one
+script, which refuses them if anything was written meanwhile. Then the verb runs again on the newer copy. So every
+commit is conditional on all that the verb has read, and no lock and no lease is needed (decision 0056).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, TypeVar
+
+from everytick.domain.backfills import BackfillRecord
+from everytick.domain.changes import Edit
+from everytick.domain.decisions import Plan, Span
+from everytick.domain.definers import Undefined
+from everytick.domain.facts import Fact
+from everytick.domain.fired import Fired
+from everytick.domain.limits import Limits
+from everytick.domain.nodes import NodeFacts
+from everytick.domain.notes import Note
+from everytick.domain.promises import BreachFilter, BreachRecord, DuePromises, Judgement, OwedBreach, PromiseRecord
+from everytick.domain.questions import Question
+from everytick.domain.snapshots import Edition, JobSnapshot, Request
+from everytick.domain.steps import OccurrenceEnd, Step
+from everytick.errors import Contended, StoreUnavailable, TransactionsUnsupported
+from everytick.stores.base import (
+    Ahead,
+    Batch,
+    Claim,
+    ClaimKey,
+    Coming,
+    Commit,
+    CommitAnswer,
+    Committed,
+    HistoryFilter,
+    IdRange,
+    JobRecord,
+    NodeRecord,
+    NodeScope,
+    Offer,
+    Orders,
+    Page,
+    Receipt,
+    StoreAddress,
+    Stored,
+    Whole,
+    new_token,
+)
+from everytick.stores.open_requests import refuse_within
+from everytick.stores.protocols import ClaimTransaction
+from everytick.stores.redis.access import RedisAccess
+from everytick.stores.redis.door import RedisDoor, read_address
+from everytick.stores.redis.log import Answer, Behind, ChangeLog
+from everytick.stores.redis.replica import Replica
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+_TRIES = 50
+"""How often a verb runs again because another process was faster. One of them succeeds each time."""
+
+
+class RedisStore:
+    """Jobs and history in Redis, shared by any number of processes. `clock` takes the server's place, for tests."""
+
+    folds_at_once: ClassVar[int] = 1
+
+    def __init__(self, url: str, *, clock: Callable[[], datetime] | None = None) -> None:
+        self._door = RedisDoor(read_address(url))
+        self._clock, self._time = clock, datetime.min.replace(tzinfo=UTC)
+        self._log = ChangeLog(self._door)
+        self._replica: Replica | None = None
+        self._turn = asyncio.Lock()
+        self._rung = asyncio.Event()
+        self._listener: asyncio.Task[None] | None = None
+        self._access = RedisAccess(self._read, self._write)
+
+    @property
+    def address(self) -> StoreAddress:
+        """Where the store is."""
+        known = self._door.address
+        return StoreAddress("redis", url=known.url, schema=known.prefix)
+
+    @property
+    def access(self) -> RedisAccess:
+        """The part of the store that is about people."""
+        return self._access
+
+    # --------------------------------------------------------------------------------------------------- the copy
+
+    async def open(self) -> None:
+        """Make the store ready, and read it."""
+        async with self._turn:
+            await self._log.open()
+            await self._load()
+
+    async def close(self) -> None:
+        """Close the connections. A second call does nothing."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.cancel()
+            await asyncio.gather(listener, return_exceptions=True)
+        self._replica = None
+        await self._door.close()
+
+    def _now(self) -> datetime:
+        return self._time if self._clock is None else self._clock()
+
+    async def _load(self) -> Replica:
+        """Read the store into a new copy, and follow the log from where the reading began."""
+        before, made = self._replica, Replica(self._now, new_token)
+        if before is not None:
+            made.share_batches(before)
+        while True:
+            self._replica = None
+            await self._log.load(made)
+            self._replica = made
+            with suppress(Behind):
+                self._follow(await self._log.sync())
+                return made
+
+    def _follow(self, answer: Answer) -> None:
+        assert self._replica is not None, "entries are for a copy"
+        self._time = answer.now
+        for changes in answer.entries:
+            self._replica.take(changes)
+
+    async def _synced(self) -> Replica:
+        """Return the copy with all that was written until now."""
+        if self._replica is None:
+            return await self._load()
+        try:
+            self._follow(await self._log.sync())
+        except Behind:
+            return await self._load()
+        return self._replica
+
+    async def _read(self, verb: Callable[[Replica], Awaitable[T]]) -> T:
+        """Answer from the copy."""
+        async with self._turn:
+            return await verb(await self._synced())
+
+    async def _write(self, verb: Callable[[Replica], Awaitable[T]]) -> T:
+        """Let the verb change the copy, and write what it changed; again if another process was faster."""
+        async with self._turn:
+            replica = await self._synced()
+            for _ in range(_TRIES):
+                replica.begin()
+                try:
+                    answer = await verb(replica)
+                except BaseException:
+                    replica.undo(replica.changes())
+                    raise
+                if await self._commit(replica):
+                    return answer
+                if self._replica is None:
+                    replica = await self._load()
+        raise Contended(str(self._door.address), "other processes were faster each time")
+
+    async def _commit(self, replica: Replica) -> bool:
+        """Write what the verb has changed. Return whether the server took it; if not, the copy is as new as can be."""
+        changes, rings = replica.changes(), replica.has_rung
+        if not changes and not rings:
+            return True
+        try:
+            answer = await self._log.commit(changes, rings=rings)
+        except Behind:
+            self._replica = None
+            return False
+        except BaseException:
+            # Whether the server has written it is not known: the log tells.
+            replica.undo(changes)
+            raise
+        if answer.written:
+            replica.keep(changes)
+            self._time = answer.now
+            if rings:
+                self._rung.set()
+            return True
+        replica.undo(changes)
+        self._follow(answer)
+        return False
+
+    # -------------------------------------------------------------------------------------------- time and bell
+
+    async def now(self) -> datetime:
+        """Return the store's time. It follows the server's clock, also when that is set back."""
+
+        async def ask(replica: Replica) -> datetime:
+            return await replica.now()
+
+        return await self._read(ask)
+
+    async def settle_clock(self) -> Sequence[tuple[str, datetime]]:
+        """Correct the times that were written while the clock was ahead. Return the jobs whose watermark lies ahead."""
+        return await self._write(lambda replica: replica.settle_clock())
+
+    async def check_writable(self) -> None:
+        """Return if the server takes writes."""
+        with self._door.failures():
+            await self._door.client.set(self._door.address.key("check"), "1", ex=1)
+
+    async def bell(self, seconds: float) -> bool:
+        """Wait up to `seconds` for a hint that something changed. Return whether one came."""
+        if self._listener is None or self._listener.done():
+            self._listener = asyncio.create_task(self._listen(), name="everytick-bell")
+        try:
+            async with asyncio.timeout(seconds):
+                await self._rung.wait()
+        except TimeoutError:
+            return False
+        self._rung.clear()
+        return True
+
+    async def _listen(self) -> None:
+        """Hear the bell. Without a connection there is no hint, and nodes look by themselves."""
+        with suppress(StoreUnavailable):
+            async with self._door.subscribed(self._log.bell) as heard:
+                # What was written before the channel was heard would be missed.
+                self._rung.set()
+                while True:
+                    message = await heard.get_message(timeout=None)
+                    if message is not None and int(message["data"]) > self._log.number:
+                        self._rung.set()
+
+    async def ahead(self, scope: NodeScope) -> Ahead:
+        """Return when the next job or occurrence of this scope comes, so that a node can sleep until then."""
+        return replace(await self._read(lambda replica: replica.ahead(scope)), alone=False)
+
+    # ------------------------------------------------------------------------------------------------- the planner
+
+    @asynccontextmanager
+    async def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AsyncIterator[Batch]:
+        """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first."""
+        async with AsyncExitStack() as stack:
+            batch = await self._read(lambda replica: stack.enter_async_context(replica.due(scope, limit, by)))
+            yield batch
+
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
+        """Write each whole plan whose job still has the revision of the snapshot."""
+        return await self._write(lambda replica: replica.commit_plans(batch, plans, offer))
+
+    # ------------------------------------------------------------------------------------------------- the runner
+
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
+        """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
+        return await self._write(lambda replica: replica.claim(scope, limit))
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
+        """Write each step whose claim still has the fence and token of the occurrence."""
+        return await self._write(lambda replica: replica.commit_steps(steps))
+
+    async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
+        """Record that the node lives and which claims it holds. Return the claims about which the store differs."""
+        return await self._write(lambda replica: replica.beat(node, keys, facts))
+
+    async def leave(self, node: str) -> None:
+        """Record that the node has stopped: its `beats` become 0, and its claims are orphans at once."""
+        await self._write(lambda replica: replica.leave(node))
+
+    async def orphans(
+        self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
+    ) -> list[Claim]:
+        """Take over the claims in `keys`, and those of each silent node whose `beats` still has the value named."""
+        return await self._write(lambda replica: replica.orphans(reaper, limit, silent, keys))
+
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
+        """Write the row of a running attempt, for people, if the claim still has its fence and token."""
+        return await self._write(lambda replica: replica.note(notes))
+
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[ClaimTransaction]:
+        """Refuse: a task cannot write its own rows in a script."""
+        raise TransactionsUnsupported("redis")
+
+    def apart(self) -> None:
+        """Return None: the copy belongs to one event loop."""
+
+    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceEnd]:
+        """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
+        return await self._read(lambda replica: replica.reports(scope, limit))
+
+    async def reported(self, occurrence_ids: Collection[str]) -> None:
+        """Record that these reports were delivered. A report may be delivered twice; it is never lost."""
+        await self._write(lambda replica: replica.reported(occurrence_ids))
+
+    # ------------------------------------------------------------------------------------------------------- jobs
+
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
+        """Make every change in one transaction, or none. Return the result of each."""
+        return await self._write(lambda replica: replica.apply(changes, by))
+
+    async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
+        """Return the jobs with these ids that exist, by id."""
+        return await self._read(lambda replica: replica.get(job_ids))
+
+    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name. With `removed`, return removed jobs too."""
+        return await self._read(lambda replica: replica.list(removed=removed))
+
+    async def parked(self) -> Mapping[str, str]:
+        """Return why each job in service is parked that is, by name."""
+        return await self._read(lambda replica: replica.parked())
+
+    async def editions(
+        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
+    ) -> Sequence[Edition]:
+        """Return these versions of a job's definition, and the version in force at `at`, in order."""
+        return await self._read(lambda replica: replica.editions(job_id, versions, at=at))
+
+    async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
+        """Return the snapshot of each of these jobs that exists, due or not. No job is locked."""
+        return await self._read(lambda replica: replica.look(job_ids))
+
+    async def later(self, job_ids: Collection[str], limit: int) -> Sequence[tuple[str, Request]]:
+        """Return up to `limit` open requests of these jobs that were asked for at a time, soonest first."""
+        return await self._read(lambda replica: replica.later(job_ids, limit))
+
+    async def coming(self, job_ids: Collection[str]) -> dict[str, Coming]:
+        """Return the runs to come that the last plans of these jobs have written down, by id."""
+        return await self._read(lambda replica: replica.coming(job_ids))
+
+    async def backfills(self, job_id: str | None = None, limit: int = 100) -> Sequence[BackfillRecord]:
+        """Return the newest backfills, of one job or of all, with what became of their occurrences."""
+        return await self._read(lambda replica: replica.backfills(job_id, limit))
+
+    async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
+        """Record the runs that a node fired while this store was away. Return the handle of each run, or None."""
+        return await self._write(lambda replica: replica.record(job_id, fired))
+
+    async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
+        """Store the names that a starting process defines, once under their hash, and mark the jobs in `left_out`."""
+        await self._write(lambda replica: replica.define(names, left_out))
+
+    async def undefined(self) -> Undefined:
+        """Return every marked job in service, by name, and, if there is one, every stored set of names."""
+        return await self._read(lambda replica: replica.undefined())
+
+    async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
+        """Remove each of these jobs, by id, if it still has this mark. Return those that were removed."""
+        return await self._write(lambda replica: replica.retire(marks, after=after, by=by))
+
+    async def purge(self, job_id: str, limit: int = 1000) -> bool:
+        """Delete up to `limit` occurrences of a removed job, and the job with the last of them."""
+        return await self._write(lambda replica: replica.purge(job_id, limit))
+
+    async def limits(self) -> Limits:
+        """Return every reach that has a limit or brake, by name, and the newest changes."""
+        return await self._read(lambda replica: replica.limits())
+
+    async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
+        """Write one fact about a job or an occurrence, and make its job due."""
+        if within is not None:
+            refuse_within(fact)
+            raise TransactionsUnsupported("redis")
+        return await self._write(lambda replica: replica.request(subject, fact))
+
+    # ----------------------------------------------------------------------------------------- history and nodes
+
+    async def history(self, filter: HistoryFilter) -> Page:
+        """Return a page of occurrences, newest first."""
+        return await self._read(lambda replica: replica.history(filter))
+
+    async def whole(self, occurrence_id: str) -> Whole:
+        """Return one occurrence with its runs and attempts."""
+        return await self._read(lambda replica: replica.whole(occurrence_id))
+
+    async def existing(self, occurrence_ids: Collection[str] | IdRange) -> frozenset[str]:
+        """Return those of these ids that have an occurrence; of a range, also those that are asked for."""
+        return await self._read(lambda replica: replica.existing(occurrence_ids))
+
+    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
+        """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
+        return await self._read(lambda replica: replica.spans(job_id, after, through))
+
+    async def nodes(self) -> Sequence[NodeRecord]:
+        """Return every node that has beaten and every other owner of an occurrence, by id."""
+        return await self._read(lambda replica: replica.nodes())
+
+    async def prune(self, limit: int = 1000) -> int:
+        """Delete up to `limit` ended occurrences that the retention of their job no longer keeps. Return how many."""
+        return await self._write(lambda replica: replica.prune(limit))
+
+    # ----------------------------------------------------------------------------------- promises and questions
+
+    async def promises(self, scope: NodeScope, limit: int) -> DuePromises:
+        """Return up to `limit` promises that may be broken now, and breaches that were not told for a while."""
+        return await self._read(lambda replica: replica.promises(scope, limit))
+
+    async def commit_promises(
+        self, judgements: Sequence[Judgement], told: Sequence[OwedBreach] = ()
+    ) -> Sequence[Commit]:
+        """Write each whole judgement whose promise still has the revision that was read, and what was told."""
+        return await self._write(lambda replica: replica.commit_promises(judgements, told))
+
+    async def promised(self, job_ids: Collection[str] | None = None, limit: int = 1000) -> Sequence[PromiseRecord]:
+        """Return where the promises of these jobs, or of all in service, stand; soonest check first."""
+        return await self._read(lambda replica: replica.promised(job_ids, limit))
+
+    async def breaches(self, filter: BreachFilter) -> Sequence[BreachRecord]:
+        """Return breaches, newest first."""
+        return await self._read(lambda replica: replica.breaches(filter))
+
+    async def ask(self, question: Question[A]) -> A:
+        """Answer one of the questions in `domain.questions`."""
+        return await self._read(lambda replica: replica.ask(question))
+
+    async def fold(self, limit: int = 1000) -> int:
+        """Return 0: every answer is read from the rows."""
+        return 0

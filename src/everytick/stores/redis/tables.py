@@ -1,0 +1,198 @@
+"""The tables of a copy: they remember which rows a verb has touched, and put rows back as their images say."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Unpack
+
+from everytick.domain.snapshots import Request
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.stores.memory.rows import JobRow, OccurrenceRow
+from everytick.stores.memory.tables import AT_ONCE, OccurrenceChanges, Tables
+from everytick.stores.redis.rows import (
+    JOB_STATE,
+    JobImage,
+    OccurrenceImage,
+    new_job,
+    new_occurrence,
+    set_job,
+    set_occurrence,
+)
+from everytick.stores.redis.watched import Numbers, Watched
+
+
+class WatchedTables(Tables):
+    """Tables that remember which jobs and occurrences a verb has touched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jobs: Watched[str, JobRow] = Watched()
+        self.names: Watched[str, JobRow] = Watched()
+        self.occurrences: Watched[str, OccurrenceRow] = Watched()
+        self.handles: Watched[int, OccurrenceRow] = Watched()
+        self.forgotten: Watched[tuple[datetime, str, OccurrenceStatus], int] = Watched()
+        self.needs: Watched[str, None] = Watched()
+        self.places = self._numbers = Numbers()
+        self.touched_jobs: set[str] = set()
+        self.touched_occurrences: set[str] = set()
+
+    def candidates(self) -> tuple[set[str], set[str]]:
+        """Return the ids of the jobs and of the occurrences that may have changed, and forget them."""
+        rows = [self.handles.peek(handle) for handle in self.handles.touched]
+        occurrences = self.touched_occurrences | self.occurrences.touched | {row.id for row in rows if row is not None}
+        found = (self.occurrences.peek(id_) for id_ in occurrences)
+        named = (self.names.peek(name) for name in self.names.touched)
+        jobs = self.touched_jobs | self.jobs.touched | {row.job.id for row in found if row is not None}
+        jobs |= {row.id for row in named if row is not None}
+        self.forget()
+        return jobs, occurrences
+
+    def forget(self) -> None:
+        """Forget what was touched."""
+        self.touched_jobs, self.touched_occurrences = set(), set()
+        for each in (self.jobs, self.names, self.occurrences, self.handles):
+            each.touched = set()
+
+    def add_job(self, row: JobRow) -> None:
+        """Add the job."""
+        self.touched_jobs.add(row.id)
+        super().add_job(row)
+
+    def depend(self, row: JobRow, needs_jobs: dict[str, str]) -> None:
+        """Let the job depend on these jobs."""
+        self.touched_jobs.add(row.id)
+        super().depend(row, needs_jobs)
+
+    def wake(self, row: JobRow, at: datetime | None) -> None:
+        """Set the job's `wake_at`."""
+        self.touched_jobs.add(row.id)
+        super().wake(row, at)
+
+    def add(self, row: OccurrenceRow) -> None:
+        """Add the occurrence."""
+        self.touched_occurrences.add(row.id)
+        super().add(row)
+
+    def change(self, row: OccurrenceRow, **changes: Unpack[OccurrenceChanges]) -> None:
+        """Change these columns of the occurrence."""
+        self.touched_occurrences.add(row.id)
+        super().change(row, **changes)
+
+    def touch(self, row: OccurrenceRow) -> None:
+        """Hear that a verb has changed the row itself."""
+        self.touched_occurrences.add(row.id)
+
+    def own(self, row: OccurrenceRow, node: str, token: int, now: datetime) -> None:
+        """Make the node the owner."""
+        self.touched_occurrences.add(row.id)
+        super().own(row, node, token, now)
+
+    def end(
+        self,
+        row: OccurrenceRow,
+        status: OccurrenceStatus,
+        at: datetime,
+        error: str | None,
+        now: datetime,
+        *,
+        report_due: bool,
+    ) -> None:
+        """End the occurrence."""
+        self.touched_occurrences.add(row.id)
+        super().end(row, status, at, error, now, report_due=report_due)
+
+    def remove(self, row: OccurrenceRow) -> None:
+        """Delete the occurrence."""
+        self.touched_occurrences.add(row.id)
+        self.touched_jobs.add(row.job.id)
+        super().remove(row)
+
+    def ripen(self, needs: Iterable[str]) -> None:
+        """Move early occurrences to the ready ones."""
+        texts = list(needs)
+        for text in texts:
+            if text in self.early:
+                self.touched_occurrences.update(row.id for row in self.early[text].through(self.time))
+        super().ripen(texts)
+
+    # ------------------------------------------------------------------------------------------- rows from images
+
+    def set_job(self, id_: str, image: JobImage | None) -> None:
+        """Make the job's row what the image says; None: there is no such job."""
+        row = self.jobs.peek(id_)
+        if row is not None:
+            self._take_out(row)
+        if image is None:
+            return
+        if row is None:
+            row = new_job(id_, image)
+        state = dict(zip(JOB_STATE, image.state, strict=True))
+        set_job(row, image)
+        row.name, row.needs, row.wake_at = state["name"], state["needs"], None
+        self.jobs[id_] = self.names[row.name] = row
+        self.needs.setdefault(row.needs)
+        for number, request in image.requests:
+            self._put_request(row, number, request)
+        super().depend(row, dict(image.needs_jobs))
+        super().wake(row, state["wake_at"])
+        self._follow_service(row)
+
+    def _follow_service(self, job: JobRow) -> None:
+        """Let the retries that wait be claimable or not, as the job is enabled or disabled now."""
+        for row in job.busy:
+            if row.is_unclaimed != (row.claim_entry is not None):
+                early = (self.early[row.needs], (row.ready_at, row.id, row)) if row.is_unclaimed else None
+                self._reindex(row, row.line, early, row.report_entry)
+
+    def _take_out(self, row: JobRow) -> None:
+        super().wake(row, None)
+        for cause, key in list(row.requests):
+            self.answer(row, cause, key)
+        super().depend(row, {})
+        del self.jobs[row.id]
+        if self.names.peek(row.name) is row:
+            del self.names[row.name]
+
+    def _put_request(self, row: JobRow, number: int, request: Request) -> None:
+        key = request.cause, request.key
+        row.requests[key] = request
+        row.places[key] = place = (request.due_at or AT_ONCE, number, request)
+        row.asked.add(place)
+        self.open_requests[request.occurrence_id(row.id)][key] = row
+
+    def set_occurrence(self, id_: str, image: OccurrenceImage | None) -> None:
+        """Make the occurrence's row what the image says; None: there is no such occurrence."""
+        row = self.occurrences.peek(id_)
+        if row is not None:
+            self._detach(row)
+        if image is None:
+            return
+        if row is None:
+            row = new_occurrence(id_, self.jobs[image.job_id], image)
+        set_occurrence(row, image)
+        self._attach(row, is_ripe=image.is_ripe)
+
+    def _detach(self, row: OccurrenceRow) -> None:
+        """Take the row out of every index."""
+        self._reindex(row, None, None, None)
+        if row.owner is not None:
+            self.owned[row.owner].pop(row.handle, None)
+        row.job.history.remove((row.creation.scheduled_for, row.id, row))
+        del self.occurrences[row.id]
+        self.handles.pop(row.handle, None)
+
+    def _attach(self, row: OccurrenceRow, *, is_ripe: bool) -> None:
+        """Put the row into the indexes that its columns name."""
+        self.occurrences[row.id] = self.handles[row.handle] = row
+        self.needs.setdefault(row.needs)
+        row.job.history.add((row.creation.scheduled_for, row.id, row))
+        claim_entry = None
+        if row.is_unclaimed:
+            ready = self.ready[row.needs], (-row.priority, row.line_at, row.id, row)
+            claim_entry = ready if is_ripe else (self.early[row.needs], (row.ready_at, row.id, row))
+        self._reindex(row, self._line(row), claim_entry, self._report_entry(row))
+        if row.owner is not None:
+            self.owned[row.owner][row.handle] = row
+
+    def is_ripe(self, row: OccurrenceRow) -> bool:
+        """Whether the row stands among the ready ones."""
+        return row.claim_entry is not None and row.claim_entry[0] is not self.early.get(row.needs)

@@ -1,0 +1,102 @@
+"""A store in Redis under a prefix of its own, and what is held after each test: the copy is what the server has."""
+
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from itertools import count, cycle
+from os import getpid
+from typing import Any
+
+from everytick.stores.definitions import write_definition
+from everytick.stores.redis import codec
+from everytick.stores.redis.rows import JobImage, OccurrenceImage, job_image, occurrence_image
+from everytick.stores.redis.store import RedisStore
+from tests.servers.launch import Server
+
+_numbers = count(1)
+
+
+@asynccontextmanager
+async def opened_redis(server: Server, clock: Callable[[], datetime] | None) -> AsyncIterator[RedisStore]:
+    """Give an open and empty store whose keys no other test uses, and compare its copy with one that is read anew."""
+    address = f"{server.address}?prefix=test-{getpid()}-{next(_numbers)}"
+    made, other = RedisStore(address, clock=clock), RedisStore(address, clock=clock)
+    try:
+        await made.open()
+        yield made
+        if made._replica is not None:
+            await made.now()
+            await other.open()
+            unknown = set(other._replica.unreadable) if other._replica is not None else set()
+            mine, theirs = contents(made, unknown), contents(other, unknown)
+            for name, rows in mine.items():
+                wrong = [key for key in {*rows, *theirs[name]} if rows.get(key) != theirs[name].get(key)]
+                assert not wrong, f"the copy of {name} is not what the server has: {wrong}"
+    finally:
+        await other.close()
+        await erase(made)
+        await made.close()
+
+
+@asynccontextmanager
+async def another(store: RedisStore, clock: Callable[[], datetime] | None) -> AsyncIterator[RedisStore]:
+    """Give a second copy of the same store, as another process has one."""
+    known = store._door.address
+    made = RedisStore(f"{known.url}?prefix={known.prefix}", clock=clock)
+    try:
+        await made.open()
+        yield made
+    finally:
+        await made.close()
+
+
+class Alternating:
+    """Stores that take turns: each verb is carried out by the next one, but for `due`.
+
+    Two open batches of one node never share a job, and a node is one process.
+    """
+
+    def __init__(self, stores: Sequence[RedisStore]) -> None:
+        self._turns, self.due = cycle(stores), stores[0].due
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(next(self._turns), name)
+
+
+def contents(store: RedisStore, unknown: Collection[str] = ()) -> dict[str, Any]:
+    """Return every row of the copy but those of jobs that a process no longer knows to read."""
+    copy = store._replica
+    assert copy is not None
+    jobs = [each for each in dict.items(copy._tables.jobs) if each[0] not in unknown]
+    rows = [each for each in dict.items(copy._tables.occurrences) if each[1].job.id not in unknown]
+    kept = {
+        name: {key: codec.write(each) for key, each in dict.items(table.rows) if each != []}
+        for name, table in copy._kept.items()
+    }
+    return {
+        "jobs": {id_: _as_stored(job_image(row)) for id_, row in jobs},
+        "occurrences": {id_: _sorted(occurrence_image(row, is_ripe=copy._tables.is_ripe(row))) for id_, row in rows},
+        "lists": {name: [str(item) for item in each.items] for name, each in copy._lists.items()},
+        **kept,
+    }
+
+
+def _as_stored(image: JobImage) -> str:
+    """Return the image with its definitions as texts: one that is read back names its zones."""
+    texts = [
+        (each.job.version, write_definition(each.job), str((each.in_force_after, each.by, each.follows, each.rollout)))
+        for each in image.versions
+    ]
+    return str((image._replace(versions=()), texts))
+
+
+def _sorted(image: OccurrenceImage) -> str:
+    """Return the image without the order of its runs and attempts, which has no meaning."""
+    return str(image._replace(runs=tuple(sorted(image.runs, key=str)), attempts=tuple(sorted(image.attempts, key=str))))
+
+
+async def erase(store: RedisStore) -> None:
+    """Delete the keys of a store."""
+    client = store._door.client
+    async for key in client.scan_iter(match=store._door.address.key("*").replace("{", "\\{"), count=1000):
+        await client.delete(key)
