@@ -15,6 +15,8 @@ SETTERS = {
     "src/everytick/runners/capture.py": "replaces sys.stdout and sys.stderr",
     "src/everytick/stores/memory/tables.py": "changes a row, which is no value",
     "src/everytick/stores/queries.py": "fills the queries of a schema",
+    "src/everytick/stores/redis/rows.py": "fills a row, which is no value",
+    "src/everytick/stores/redis/watched.py": "puts a table in the place of a dict",
     "src/everytick/stores/sql/statements.py": "fills the statements of a schema",
 }
 """The modules that may set an attribute by its name, and what they set."""

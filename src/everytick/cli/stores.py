@@ -28,13 +28,18 @@ def place_of(store: AnyStore) -> StorePlace:
         return StorePlace(address.kind, str(address.file), address.file)
     if address.is_in_memory:
         return StorePlace(address.kind, "memory")
-    return StorePlace(address.kind, f"{without_password(address.url)}, schema {address.schema}")
+    part = "prefix" if address.kind == "redis" else "schema"
+    return StorePlace(address.kind, f"{without_password(address.url)}, {part} {address.schema}")
 
 
 def newest_schema(kind: str) -> int | None:
     """Return the number of the newest migration of this everytick. Every open store has it."""
     from everytick.stores.queries import load_migrations
 
+    if kind == "redis":
+        from everytick.stores.redis.log import FORMAT
+
+        return FORMAT
     return None if kind == "memory" else load_migrations(f"everytick.stores.{kind}")[-1].number
 
 

@@ -30,9 +30,8 @@ from everytick.domain.rollouts import Rollout
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Ended, Missed, PausedSpan, Request, Rescheduled
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import RunState
-from everytick.domain.upcoming import ComingRun, Mark
+from everytick.domain.upcoming import Coming, ComingRun, Mark
 from everytick.schedules.codec import schedule
-from everytick.stores.base import Coming
 from everytick.stores.memory.rows import AttemptRow, BackfillRow, CountedStart, NodeRow
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from uuid import uuid4
 from everytick.domain.values import value
 from everytick.errors import SchemaMismatch, StoreGone
 from everytick.stores.redis.codec import moment_of
-from everytick.stores.redis.door import RedisDoor, RedisAddress
+from everytick.stores.redis.door import RedisAddress, RedisDoor
 from everytick.stores.redis.replica import JOB, OCCURRENCE, Changes, Replica
 from everytick.stores.redis.rows import instant_in
 

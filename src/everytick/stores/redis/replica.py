@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 from everytick.domain.changes import Edit
+from everytick.domain.lookups import ParkedJobs
 from everytick.domain.values import value
 from everytick.errors import Conflict, EverytickError
 from everytick.stores.base import Stored
@@ -27,7 +28,7 @@ from everytick.stores.redis.rows import (
     occurrence_image,
 )
 from everytick.stores.redis.tables import WatchedTables
-from everytick.stores.redis.watched import KeptTable, KeptList, Numbers, Starts
+from everytick.stores.redis.watched import KeptList, KeptTable, Numbers, Starts
 
 V = TypeVar("V")
 
@@ -88,9 +89,9 @@ class Replica(MemoryStore):
         """Go on with the open batches of an older copy."""
         self._open_batches = before._open_batches
 
-    async def parked(self) -> Mapping[str, str]:
+    def _parked(self, asked: ParkedJobs) -> dict[str, str]:
         """Return why each job in service is parked that is, also those that this process cannot read, by name."""
-        return {**await super().parked(), **{each.name: each.reason for each in self.unreadable.values()}}
+        return {**super()._parked(asked), **{each.name: each.reason for each in self.unreadable.values()}}
 
     async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
         """Make every change in one commit, or none. A job that this process cannot read is left alone."""

@@ -13,18 +13,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, TypeVar
 
-from everytick.domain.backfills import BackfillRecord
 from everytick.domain.changes import Edit
-from everytick.domain.decisions import Plan, Span
-from everytick.domain.definers import Undefined
+from everytick.domain.decisions import Plan
 from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
-from everytick.domain.limits import Limits
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
-from everytick.domain.promises import BreachFilter, BreachRecord, DuePromises, Judgement, OwedBreach, PromiseRecord
+from everytick.domain.promises import DuePromises, Judgement, OwedBreach
 from everytick.domain.questions import Question
-from everytick.domain.snapshots import Edition, JobSnapshot, Request
+from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import OccurrenceEnd, Step
 from everytick.errors import Contended, StoreUnavailable, TransactionsUnsupported
 from everytick.stores.base import (
@@ -32,7 +29,6 @@ from everytick.stores.base import (
     Batch,
     Claim,
     ClaimKey,
-    Coming,
     Commit,
     CommitAnswer,
     Committed,
@@ -301,31 +297,9 @@ class RedisStore:
         """Return every job that is not removed, by name. With `removed`, return removed jobs too."""
         return await self._read(lambda replica: replica.list(removed=removed))
 
-    async def parked(self) -> Mapping[str, str]:
-        """Return why each job in service is parked that is, by name."""
-        return await self._read(lambda replica: replica.parked())
-
-    async def editions(
-        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
-    ) -> Sequence[Edition]:
-        """Return these versions of a job's definition, and the version in force at `at`, in order."""
-        return await self._read(lambda replica: replica.editions(job_id, versions, at=at))
-
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return the snapshot of each of these jobs that exists, due or not. No job is locked."""
         return await self._read(lambda replica: replica.look(job_ids))
-
-    async def later(self, job_ids: Collection[str], limit: int) -> Sequence[tuple[str, Request]]:
-        """Return up to `limit` open requests of these jobs that were asked for at a time, soonest first."""
-        return await self._read(lambda replica: replica.later(job_ids, limit))
-
-    async def coming(self, job_ids: Collection[str]) -> dict[str, Coming]:
-        """Return the runs to come that the last plans of these jobs have written down, by id."""
-        return await self._read(lambda replica: replica.coming(job_ids))
-
-    async def backfills(self, job_id: str | None = None, limit: int = 100) -> Sequence[BackfillRecord]:
-        """Return the newest backfills, of one job or of all, with what became of their occurrences."""
-        return await self._read(lambda replica: replica.backfills(job_id, limit))
 
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
         """Record the runs that a node fired while this store was away. Return the handle of each run, or None."""
@@ -335,10 +309,6 @@ class RedisStore:
         """Store the names that a starting process defines, once under their hash, and mark the jobs in `left_out`."""
         await self._write(lambda replica: replica.define(names, left_out))
 
-    async def undefined(self) -> Undefined:
-        """Return every marked job in service, by name, and, if there is one, every stored set of names."""
-        return await self._read(lambda replica: replica.undefined())
-
     async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
         """Remove each of these jobs, by id, if it still has this mark. Return those that were removed."""
         return await self._write(lambda replica: replica.retire(marks, after=after, by=by))
@@ -346,10 +316,6 @@ class RedisStore:
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
         """Delete up to `limit` occurrences of a removed job, and the job with the last of them."""
         return await self._write(lambda replica: replica.purge(job_id, limit))
-
-    async def limits(self) -> Limits:
-        """Return every reach that has a limit or brake, by name, and the newest changes."""
-        return await self._read(lambda replica: replica.limits())
 
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
         """Write one fact about a job or an occurrence, and make its job due."""
@@ -372,10 +338,6 @@ class RedisStore:
         """Return those of these ids that have an occurrence; of a range, also those that are asked for."""
         return await self._read(lambda replica: replica.existing(occurrence_ids))
 
-    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
-        """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
-        return await self._read(lambda replica: replica.spans(job_id, after, through))
-
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return every node that has beaten and every other owner of an occurrence, by id."""
         return await self._read(lambda replica: replica.nodes())
@@ -395,14 +357,6 @@ class RedisStore:
     ) -> Sequence[Commit]:
         """Write each whole judgement whose promise still has the revision that was read, and what was told."""
         return await self._write(lambda replica: replica.commit_promises(judgements, told))
-
-    async def promised(self, job_ids: Collection[str] | None = None, limit: int = 1000) -> Sequence[PromiseRecord]:
-        """Return where the promises of these jobs, or of all in service, stand; soonest check first."""
-        return await self._read(lambda replica: replica.promised(job_ids, limit))
-
-    async def breaches(self, filter: BreachFilter) -> Sequence[BreachRecord]:
-        """Return breaches, newest first."""
-        return await self._read(lambda replica: replica.breaches(filter))
 
     async def ask(self, question: Question[A]) -> A:
         """Answer one of the questions in `domain.questions`."""

@@ -1,0 +1,182 @@
+"""What the store in Redis has alone: copies that follow a log, commits that lose a race, and a server that forgets."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from everytick.domain import ids
+from everytick.domain.facts import Trigger
+from everytick.errors import SchemaMismatch, StoreGone, StoreUnavailable
+from everytick.stores.addresses import migration_of
+from everytick.stores.base import Commit
+from everytick.stores.redis.log import KEPT_ENTRIES
+from everytick.stores.redis.store import RedisStore
+from tests.servers.launch import Server
+from tests.stores.acting import began, ended, everything, job, occurrences, plan_once, put, put_all, run_one, statuses
+from tests.stores.clock import ManualClock
+from tests.stores.redis.kit import another, contents, erase, opened_redis
+
+
+async def test_records_stand_in_a_tree_and_one_read_gives_a_subtree(redis: Server, clock: ManualClock) -> None:
+    """S0-054: a key per job and per occurrence, whose fields continue the path to tasks, runs and attempts."""
+    async with opened_redis(redis, clock) as store:
+        job_id = (await put(store, job())).job_id
+        await plan_once(store)
+        clock.move(hours=1)
+        await plan_once(store)
+        claim = await run_one(store)
+        key, client = store._door.address.key, store._door.client
+        id_, task_id = claim.occurrence.id, ids.task_id(job_id, "main")
+        run = f"task/{task_id}/run"
+        assert f"task/{task_id}" in await client.hgetall(key(f"job/{job_id}"))
+        subtree = await client.hgetall(key(f"job/{job_id}/occurrence/{id_}"))
+        assert {run, f"{run}/attempt/{ids.attempt_id(ids.run_id(id_, task_id), 1)}"} < subtree.keys()
+        names = [name async for name in client.scan_iter(match=f"*{store._door.address.prefix}*/job/{job_id}*")]
+        assert {key(f"job/{job_id}"), key(f"job/{job_id}/occurrence/{id_}")} <= {*names}
+
+
+async def test_of_two_claims_at_once_each_gets_what_the_other_does_not(redis: Server, clock: ManualClock) -> None:
+    """S0-053: a commit is written only if nothing was written since its copy was read."""
+    async with opened_redis(redis, clock) as store, another(store, clock) as other:
+        await put_all(store, [job(f"job-{number}") for number in range(40)])
+        await plan_once(store)
+        clock.move(hours=1)
+        await plan_once(store)
+        scopes = [await everything(store, "node-1"), await everything(other, "node-2")]
+        found: list[str] = []
+        while True:
+            both = await asyncio.gather(store.claim(scopes[0], 3), other.claim(scopes[1], 3))
+            claims = [claim.occurrence.id for claims in both for claim in claims]
+            if not claims:
+                break
+            found += claims
+        assert (len(found), len({*found})) == (40, 40)
+
+
+async def test_plans_of_one_snapshot_are_committed_once(redis: Server, clock: ManualClock) -> None:
+    async with opened_redis(redis, clock) as store, another(store, clock) as other:
+        await put(store, job())
+        await plan_once(store)
+        clock.move(hours=1)
+        answers = await asyncio.gather(*(plan_once(each) for each in (store, other, store, other)))
+        assert sorted(str(answer) for some in answers for answer in some).count(str(Commit.COMMITTED)) >= 1
+        assert await statuses(store) == await statuses(other) == ["pending"]
+
+
+async def test_a_commit_whose_answer_is_lost_is_known_from_the_log(redis: Server, clock: ManualClock) -> None:
+    """F-04: nothing is known about what was asked; the next look tells, and a repeat finds its own effect."""
+    async with opened_redis(redis, clock) as store:
+        job_id = (await put(store, job())).job_id
+        call = store._door.call
+
+        async def lose_the_answer(name: str, keys: Any, arguments: Any) -> Any:
+            await call(name, keys, arguments)
+            if name == "commit":
+                raise StoreUnavailable("Redis", "the connection was cut")
+            return await call(name, keys, arguments)
+
+        store._door.call = lose_the_answer  # type: ignore[method-assign]
+        with pytest.raises(StoreUnavailable):
+            await store.request(job_id, Trigger("once"))
+        store._door.call = call  # type: ignore[method-assign]
+        assert not (await store.request(job_id, Trigger("once"))).changed
+        await plan_once(store)
+        assert len(await occurrences(store)) == 1
+
+
+async def test_a_verb_that_is_broken_off_leaves_the_copy_as_the_server_has_it(
+    redis: Server, clock: ManualClock
+) -> None:
+    async with opened_redis(redis, clock) as store:
+        job_id = (await put(store, job())).job_id
+        before, call = contents(store), store._door.call
+
+        async def refuse(name: str, keys: Any, arguments: Any) -> Any:
+            if name == "commit":
+                raise StoreUnavailable("Redis", "it is away")
+            return await call(name, keys, arguments)
+
+        store._door.call = refuse  # type: ignore[method-assign]
+        with pytest.raises(StoreUnavailable):
+            await store.request(job_id, Trigger("never"))
+        store._door.call = call  # type: ignore[method-assign]
+        assert contents(store) == before
+
+
+async def test_a_copy_that_is_far_behind_is_read_anew(redis: Server, clock: ManualClock) -> None:
+    async with opened_redis(redis, clock) as store, another(store, clock) as other:
+        await put(store, job())
+        for _ in range(2 * KEPT_ENTRIES):
+            await store.beat("node-1", [])
+        await store._door.client.xtrim(store._door.address.key("log"), maxlen=3)
+        assert [node.beats for node in await other.nodes()] == [2 * KEPT_ENTRIES]
+        await plan_once(other)
+        await store.now()
+        assert contents(store) == contents(other)
+
+
+async def test_a_batch_stays_open_while_the_copy_is_read_anew(redis: Server, clock: ManualClock) -> None:
+    async with opened_redis(redis, clock) as store, another(store, clock) as other:
+        await put(store, job())
+        scope = await everything(store)
+        async with store.due(scope, 10) as batch:
+            for _ in range(5):
+                await other.beat("node-2", [])
+            await store._door.client.xtrim(store._door.address.key("log"), maxlen=1)
+            async with store.due(scope, 10) as second:
+                assert (len(batch.snapshots), len(second.snapshots)) == (1, 0)
+
+
+async def test_a_server_that_forgot_everything_is_gone_for_those_who_knew_it(redis: Server, clock: ManualClock) -> None:
+    """F-14: nothing is written into an empty server; a new start makes a new store."""
+    async with opened_redis(redis, clock) as store:
+        job_id = (await put(store, job())).job_id
+        await erase(store)
+        with pytest.raises(StoreGone, match="no store of this name any more"):
+            await store.request(job_id, Trigger("k"))
+        async with another(store, clock) as fresh:
+            assert await fresh.list() == []
+            with pytest.raises(StoreGone, match="another store stands in its place"):
+                await store.list()
+            await store.close()
+
+
+async def test_rows_of_another_format_are_refused(redis: Server, clock: ManualClock) -> None:
+    async with opened_redis(redis, clock) as store:
+        await store._door.client.hset(store._door.address.key("head"), "format", "99")
+        with pytest.raises(SchemaMismatch, match="format 99"):
+            async with another(store, clock):
+                pass
+        assert await migration_of(store.address) == 99
+        await store._door.client.hset(store._door.address.key("head"), "format", "1")
+
+
+async def test_a_write_of_another_process_rings_the_bell(redis: Server, clock: ManualClock) -> None:
+    async with opened_redis(redis, clock) as store, another(store, clock) as other:
+        job_id = (await put(store, job())).job_id
+        await store.bell(0)
+        # The first hint says that the channel is heard now.
+        assert await store.bell(20)
+        waiting = asyncio.create_task(store.bell(20))
+        await other.request(job_id, Trigger("k"))
+        assert await waiting
+
+
+async def test_ends_of_a_claim_that_another_copy_took_over_are_stale(redis: Server, clock: ManualClock) -> None:
+    async with opened_redis(redis, clock) as store, another(store, clock) as other:
+        await put(store, job())
+        await plan_once(store)
+        clock.move(hours=1)
+        await plan_once(store)
+        [claim] = await store.claim(await everything(store), 10)
+        [node] = await other.nodes()
+        assert len(await other.orphans("node-2", 10, {node.id: node.beats})) == 1
+        step = ended(claim, began(claim, clock.time), clock.time)
+        assert await store.commit_steps([(claim, step)]) == [Commit.STALE]
+
+
+async def test_an_address_may_name_another_prefix_and_valkey(redis: Server) -> None:
+    store = RedisStore(redis.address.replace("redis://", "valkey://") + "?prefix=shop")
+    assert (store.address.schema, store._door.address.key("jobs")) == ("shop", "{shop}/jobs")
+    assert store.address.url == redis.address
