@@ -293,9 +293,9 @@ class RedisStore:
         """Return the jobs with these ids that exist, by id."""
         return await self._read(lambda replica: replica.get(job_ids))
 
-    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+    async def list(self, *, removed: bool = False, after: str = "", limit: int | None = None) -> Sequence[JobRecord]:
         """Return every job that is not removed, by name. With `removed`, return removed jobs too."""
-        return await self._read(lambda replica: replica.list(removed=removed))
+        return await self._read(lambda replica: replica.list(removed=removed, after=after, limit=limit))
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return the snapshot of each of these jobs that exists, due or not. No job is locked."""
