@@ -179,7 +179,7 @@ async def test_an_edit_whose_run_is_refused_is_not_made(store: AnyStore, refused
     if refused == "disabled":
         await put(store, job("sender", when="0 0 1 1 *", enabled=False))
     before = await store.list()
-    changes = [Put(job("edited", when="30 * * * *")), Tell("sender", Trigger("taken", payload(2)))]
+    changes: list[Edit] = [Put(job("edited", when="30 * * * *")), Tell("sender", Trigger("taken", payload(2)))]
     with pytest.raises(JobDisabled if refused == "disabled" else OccurrenceExists):
         await store.apply(changes, "rollout")
     assert await store.list() == before
