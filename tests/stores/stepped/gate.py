@@ -34,7 +34,7 @@ select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
  where n.nspname = $1 and c.relkind = 'r' and c.relname not in ('gate', 'clock', 'migration')
  order by c.oid desc
 """
-_WAITS = "select exists (select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock')"
+IS_WAITING = "select exists (select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock')"
 _STOPPED = "select exists (select from pg_locks where locktype = 'advisory' and objid = $1 and not granted)"
 
 
@@ -71,7 +71,7 @@ class Gate:
     async def until_done_or_waiting(self, free: Task[Any]) -> None:
         """Wait until the other one is done, or can do no more before the held one does."""
         while not free.done():
-            if await self._db.fetchval(_WAITS, FREE):
+            if await self._db.fetchval(IS_WAITING, FREE):
                 return
 
 
