@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, fields
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 from everytick.domain import limits, people
@@ -147,7 +148,7 @@ def _pack_rollout(given: Rollout) -> list[Any]:
 
 
 _PACKERS: dict[type[Any], Callable[[Any], Any]] = {
-    datetime: lambda given: ["t", micros(given)],
+    datetime: lambda given: ["t", given.isoformat()],
     timedelta: lambda given: ["l", given // _TICK],
     date: lambda given: ["d", given.isoformat()],
     tuple: lambda given: ["()", *map(_pack, given)],
@@ -166,12 +167,16 @@ def _packer_of(kind: type[Any]) -> Callable[[Any], Any]:
     if _CLASSES.get(name) is not kind:
         raise TypeError(f"{kind.__qualname__} has no text form in Redis: add it to the classes of its codec")
     if issubclass(kind, Enum):
-        return lambda given: [name, given.value]
+        members = {each: [name, each.value] for each in kind}
+        return members.__getitem__
     known = [(each.name, _default_of(each)) for each in fields(kind) if each.init]
+    names, defaults = [each[0] for each in known], [each[1] for each in known]
+    content = attrgetter(*names) if len(names) > 1 else lambda given: (getattr(given, names[0]),)
 
     def pack(given: Any) -> list[Any]:
-        found = ((field, getattr(given, field), default) for field, default in known)
-        return [name, {field: _pack(each) for field, each, default in found if default is MISSING or each != default}]
+        # Most fields of most values have their defaults: that they are the very same is told fastest.
+        told = zip(names, content(given), defaults, strict=True)
+        return [name, {each: _pack(found) for each, found, usual in told if found is not usual and found != usual}]
 
     return pack
 
@@ -195,7 +200,7 @@ def _read_value(packed: list[Any]) -> Any:
 
 
 _READERS: dict[str, Callable[[list[Any]], Any]] = {
-    "t": lambda packed: moment_of(packed[1]),
+    "t": lambda packed: datetime.fromisoformat(packed[1]),
     "l": lambda packed: packed[1] * _TICK,
     "d": lambda packed: date.fromisoformat(packed[1]),
     "()": lambda packed: tuple(map(_unpack, packed[1:])),

@@ -103,9 +103,14 @@ class ChangeLog:
                     replica.take({name: fields})
             jobs = sorted(await client.smembers(self._key("jobs")))
             await self._load_rows(replica, [f"{JOB}{id_}" for id_ in jobs])
-            for id_ in jobs:
-                found = await client.zrange(self._key(f"{JOB}{id_}/occurrences"), 0, -1)
-                await self._load_rows(replica, [f"{JOB}{id_}{OCCURRENCE}{each}" for each in found])
+            for some in _parts(jobs):
+                pipeline = client.pipeline(transaction=False)
+                for id_ in some:
+                    pipeline.zrange(self._key(f"{JOB}{id_}/occurrences"), 0, -1)
+                found = zip(some, await pipeline.execute(), strict=True)
+                await self._load_rows(
+                    replica, [f"{JOB}{id_}{OCCURRENCE}{each}" for id_, members in found for each in members]
+                )
 
     async def _load_rows(self, replica: Replica, paths: Sequence[str]) -> None:
         for some in _parts(paths):
