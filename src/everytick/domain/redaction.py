@@ -69,3 +69,51 @@ def redacted_data(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [redacted_data(item) for item in value]
     return value
+
+
+class RedactedLines:
+    """Redacts output that comes in parts: a secret may come in two of them, and a private key has many lines.
+
+    What is behind the last line break waits for the next one, up to `LONGEST_LINE` bytes.
+    """
+
+    __slots__ = ("_begun", "_is_key")
+
+    def __init__(self) -> None:
+        self._begun, self._is_key = b"", False
+
+    def take(self, data: bytes) -> bytes:
+        """Return what may be kept of this part and of what waited."""
+        data = self._begun + data
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        if len(data) - end > LONGEST_LINE:
+            end = len(data)
+        self._begun = data[end:]
+        return self._redact(data[:end])
+
+    def rest(self) -> bytes:
+        """Return what waited, at the end."""
+        left, self._begun = self._begun, b""
+        return self._redact(left)
+
+    def _redact(self, data: bytes) -> bytes:
+        if not data:
+            return b""
+        text = data.decode("utf-8", "surrogateescape")
+        if self._is_key:
+            _, found, text = text.partition(_KEY_END)
+            if not found:
+                return b""
+            self._is_key, text = False, text.partition("\n")[2]
+        begin = text.rfind(_KEY_BEGIN)
+        self._is_key = begin >= 0 and "PRIVATE KEY-----" in text[begin:] and _KEY_END not in text[begin:]
+        hidden = redacted(text)
+        if self._is_key and not hidden.endswith("\n"):
+            hidden += "\n"
+        return hidden.encode("utf-8", "surrogateescape")
+
+
+LONGEST_LINE = 4_096
+"""Most bytes of a line that wait for its end."""
+
+_KEY_BEGIN, _KEY_END = "-----BEGIN ", "-----END "

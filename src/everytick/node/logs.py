@@ -1,4 +1,4 @@
-"""Captured output: one bounded file per attempt, readable while it runs."""
+"""Captured output: one bounded file per attempt, readable while it runs. Secrets are redacted before it is kept."""
 
 import logging
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import RLock, Thread
 
 from everytick.domain.notes import Log
+from everytick.domain.redaction import RedactedLines
 from everytick.node.occurrence import OpenAttempt
 from everytick.runners.capture import mark
 
@@ -25,11 +26,22 @@ _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
 
 
 class _File:
-    __slots__ = ("descriptor", "left", "logger")
+    __slots__ = ("descriptor", "left", "lines", "logger")
 
     def __init__(self, descriptor: int, left: int) -> None:
         self.descriptor, self.left = descriptor, left
+        self.lines = RedactedLines()
         self.logger: logging.Logger | None = None
+
+    def keep(self, data: bytes) -> None:
+        """Write this, as far as there is room."""
+        if self.left <= 0 or not data:
+            return
+        kept = data[: self.left]
+        self.left -= len(kept)
+        os.write(self.descriptor, kept if len(kept) == len(data) else kept + _CUT)
+        if len(kept) < len(data):
+            self.left = 0
 
 
 class AttemptLogger(logging.Logger):
@@ -73,13 +85,8 @@ class Logs:
                 return
             try:
                 file = self._files.get(attempt) or self._open(attempt)
-                if file.left <= 0:
-                    return
-                kept = data[: file.left]
-                file.left -= len(kept)
-                os.write(file.descriptor, kept if len(kept) == len(data) else kept + _CUT)
-                if len(kept) < len(data):
-                    file.left = 0
+                if file.left > 0:
+                    file.keep(file.lines.take(data))
             except OSError as error:
                 self._say_once(error)
 
@@ -102,8 +109,11 @@ class Logs:
         with self._lock:
             attempt.is_over = True
             if self._files and attempt in self._files:
+                file = self._files.pop(attempt)
                 with suppress(OSError):
-                    os.close(self._files.pop(attempt).descriptor)
+                    file.keep(file.lines.rest())
+                with suppress(OSError):
+                    os.close(file.descriptor)
 
     def forget_before(self, moment: datetime) -> None:
         """Remove the folders of days that lie before the moment's, in a thread: each may hold very many files."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everytick.cli.logging import JsonLines, Lines
-from everytick.domain.redaction import HIDDEN, is_secret_name, redacted, redacted_data
+from everytick.domain.redaction import HIDDEN, RedactedLines, is_secret_name, redacted, redacted_data
 from everytick.runners.outcomes import failed
 
 CANARY = "c4n4ryVa1ue9Z"
@@ -117,3 +117,37 @@ def test_log_lines_are_written_without_secrets() -> None:
     record.created = datetime(2026, 10, 23, tzinfo=UTC).timestamp()
     for formatter in (Lines(colour=False), JsonLines()):
         assert CANARY not in formatter.format(record)
+
+
+def kept(*parts: bytes) -> bytes:
+    """Return what is kept of output that comes in these parts."""
+    lines = RedactedLines()
+    return b"".join([*map(lines.take, parts), lines.rest()])
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ([b"plain\n", b"text"], b"plain\ntext"),
+        ([b"password=hunter2\nnext\n"], b"password=***\nnext\n"),
+        ([b"pass", b"word=hun", b"ter2\nnext"], b"password=***\nnext"),
+        ([b"10 %\r", b"20 %\r"], b"10 %\r20 %\r"),
+        ([b"\xff\xfe token=abc\n"], b"\xff\xfe token=***\n"),
+        ([b"x" * 5_000, b"y"], b"x" * 5_000 + b"y"),
+        (
+            [b"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n", b"AAAA\n", b"BBBB\n-----END RSA PRIVATE KEY-----\nafter\n"],
+            b"***\nafter\n",
+        ),
+        ([b"-----BEGIN PRIVATE KEY-----\nMIIE\n", b"never ended"], b"***\n"),
+    ],
+)
+def test_output_that_comes_in_parts_holds_no_secret(parts: list[bytes], text: bytes) -> None:
+    """S12: captured output, before it is kept."""
+    assert kept(*parts) == text
+
+
+def test_output_is_there_with_the_end_of_its_line() -> None:
+    """It is read while the attempt runs."""
+    lines = RedactedLines()
+
+    assert (lines.take(b"one\ntw"), lines.take(b"o\n")) == (b"one\n", b"two\n")

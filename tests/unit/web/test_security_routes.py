@@ -154,7 +154,7 @@ async def test_a_grant_opens_the_occurrences_and_backfills_of_its_jobs_alone(sho
     for job in ("etl", "other"):
         run = (await shop.trigger(job)).id
         now = await shop.now()
-        backfill = (await shop.backfill(job, now - timedelta(hours=3), now, approve=False)).id
+        backfill = str((await shop.backfill(job, now - timedelta(hours=3), now, approve=False)).id)
         named[job] = {"occurrence": run, "id": run, "backfill": backfill}
     about = [each for each in ROUTES if "/occurrences/{" in each[1] or "/backfills/{" in each[1]]
     for method, path, role in about:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from everytick.answers.fleet import backfill_record
-from everytick.web.api import bodies, models
+from everytick.web.api import bodies, fleet_models, models
 from everytick.web.api.paging import USUAL_ITEMS, Limit
 from everytick.web.api.shapes import Routes, told
 from everytick.web.asking import Tick
@@ -14,7 +14,7 @@ routes = Routes("backfills")
 router = routes.router
 
 
-@routes.question("/api/backfills", list[models.BackfillData])
+@routes.question("/api/backfills", list[fleet_models.BackfillData])
 async def list_backfills(
     tick: Tick,
     job: Annotated[str | None, Query(max_length=200, examples=["nightly-backup"])] = None,
@@ -24,13 +24,13 @@ async def list_backfills(
     return told([backfill_record(each) for each in await tick.backfills(job, limit=limit)])
 
 
-@routes.question("/api/backfills/{backfill}", models.BackfillData)
+@routes.question("/api/backfills/{backfill}", fleet_models.BackfillData)
 async def read_backfill(backfill: str, tick: Tick) -> Response:
     """Read one backfill."""
     return told(backfill_record(await (await tick.find_backfill(backfill)).progress()))
 
 
-@routes.operation("/api/jobs/{job:name}/backfills", models.PlannedBackfillData, status=201)
+@routes.operation("/api/jobs/{job:name}/backfills", fleet_models.PlannedBackfillData, status=201)
 async def plan_backfill(job: str, body: bodies.PlanBackfillBody, tick: Tick) -> Response:
     """Ask for the past instants in `(after, through]` that have no occurrence.
 

@@ -6,7 +6,7 @@ from everytick import __version__
 from everytick.access.people import Role
 from everytick.answers.fleet import node_record, node_state, proposal_data
 from everytick.answers.wire import data_of
-from everytick.web.api import bodies, models
+from everytick.web.api import bodies, fleet_models, models
 from everytick.web.api.shapes import Routes, told
 from everytick.web.asking import Tick, Who
 
@@ -22,33 +22,33 @@ async def read_info(tick: Tick, who: Who) -> Response:
     return told(data | {"person": who.name, "role": str(who.role)})
 
 
-@routes.question("/api/nodes", list[models.NodeData])
+@routes.question("/api/nodes", list[fleet_models.NodeData])
 async def list_nodes(tick: Tick) -> Response:
     """List the nodes of the store, each with its last beat and the facts that it told."""
     now, timeout = await tick.now(), tick.settings.node_timeout
     return told([node_record(node, node_state(node, now, timeout)) for node in await tick.nodes()])
 
 
-@routes.question("/api/reports", models.ReportsData)
+@routes.question("/api/reports", fleet_models.ReportsData)
 async def read_reports(tick: Tick) -> Response:
     """Return what living nodes report: job files that they cannot read, and jobs that none of them can run."""
     return told(data_of(await tick.reports()))
 
 
-@routes.question("/api/proposals", list[models.ProposalData])
+@routes.question("/api/proposals", list[fleet_models.ProposalData])
 async def list_proposals(tick: Tick) -> Response:
     """List the changes that wait for a second person, oldest first."""
     now = await tick.now()
     return told([proposal_data(proposal, now) for proposal in await tick.proposals()])
 
 
-@routes.operation("/api/proposals/{proposal}/approve", models.ProposalData, role=Role.ADMIN)
+@routes.operation("/api/proposals/{proposal}/approve", fleet_models.ProposalData, role=Role.ADMIN)
 async def approve_proposal(proposal: str, body: bodies.NothingBody, tick: Tick) -> Response:
     """Carry out what another person has proposed. All of it is one transaction."""
     return told(proposal_data(await tick.approve(proposal), await tick.now()))
 
 
-@routes.operation("/api/proposals/{proposal}/reject", models.ProposalData, role=Role.OPERATOR)
+@routes.operation("/api/proposals/{proposal}/reject", fleet_models.ProposalData, role=Role.OPERATOR)
 async def reject_proposal(proposal: str, body: bodies.NothingBody, tick: Tick) -> Response:
     """Drop a proposal; the one who proposed it may do so too."""
     return told(proposal_data(await tick.reject(proposal), await tick.now()))

@@ -6,7 +6,7 @@ from fastapi import Path, Query, Response
 
 from everytick.access.people import Role
 from everytick.answers.fleet import limits_record
-from everytick.web.api import bodies, models
+from everytick.web.api import bodies, fleet_models, models
 from everytick.web.api.shapes import Routes, done, told
 from everytick.web.asking import Tick
 
@@ -16,7 +16,7 @@ router = routes.router
 Reach = Annotated[str, Path(description="all, queue:NAME, tag:NAME or job:NAME.", examples=["tag:crm"])]
 
 
-@routes.question("/api/limits", models.LimitsData)
+@routes.question("/api/limits", fleet_models.LimitsData)
 async def read_limits(tick: Tick) -> Response:
     """Return the limits and brakes, how far each is used, and who changed them last."""
     return told(limits_record(await tick.limits()))

@@ -9,7 +9,7 @@ from everytick.access.people import Person
 from everytick.answers.wire import data_of
 from everytick.app import Everytick
 from everytick.domain.questions import Glance
-from everytick.web.api import models
+from everytick.web.api import overview_models
 from everytick.web.api.hiding import glance_shown_to, without_payloads
 from everytick.web.api.shapes import GivenMoment, Routes, told
 from everytick.web.asking import Tick, Who
@@ -25,7 +25,7 @@ Jobs = Annotated[
 ]
 
 
-@routes.question("/api/overviews/window", models.WindowData)
+@routes.question("/api/overviews/window", overview_models.WindowData)
 async def window(
     tick: Tick,
     who: Who,
@@ -45,7 +45,7 @@ async def _glances(tick: Everytick, who: Person, runs: Iterable[Glance]) -> list
     return [glance_shown_to(who, data_of(each), tags[each.job_id]) for each in some]
 
 
-@routes.question("/api/overviews/buckets", list[models.BucketData])
+@routes.question("/api/overviews/buckets", list[overview_models.BucketData])
 async def buckets(
     tick: Tick,
     after: After,
@@ -58,7 +58,7 @@ async def buckets(
     return told(data_of(await tick.buckets(after, through, step, by=by, jobs=jobs or None)))
 
 
-@routes.question("/api/overviews/lengths", dict[str, models.LengthsData])
+@routes.question("/api/overviews/lengths", dict[str, overview_models.LengthsData])
 async def lengths(
     tick: Tick,
     jobs: Jobs = [],  # noqa: B006 - FastAPI copies it
@@ -67,7 +67,7 @@ async def lengths(
     return told(data_of(await tick.lengths(jobs or None)))
 
 
-@routes.question("/api/overviews/last-runs", dict[str, list[models.GlanceData]])
+@routes.question("/api/overviews/last-runs", dict[str, list[overview_models.GlanceData]])
 async def last_runs(
     tick: Tick,
     who: Who,
@@ -79,7 +79,7 @@ async def last_runs(
     return told({name: await _glances(tick, who, runs) for name, runs in found.items()})
 
 
-@routes.question("/api/overviews/counts", models.TallyData)
+@routes.question("/api/overviews/counts", overview_models.TallyData)
 async def counts(
     tick: Tick,
     job: Annotated[str | None, Query(max_length=200, examples=["nightly-backup"])] = None,
@@ -91,7 +91,7 @@ async def counts(
     return told(data_of(await tick.counts(job, after=after, through=through, cause=cause)))
 
 
-@routes.question("/api/overviews/failures", list[models.FailureData])
+@routes.question("/api/overviews/failures", list[overview_models.FailureData])
 async def failures(
     tick: Tick,
     who: Who,
@@ -103,7 +103,7 @@ async def failures(
     return told(found if who.sees_payloads() else without_payloads(found))
 
 
-@routes.question("/api/overviews/failures/{fingerprint}", models.FailureData)
+@routes.question("/api/overviews/failures/{fingerprint}", overview_models.FailureData)
 async def alike(fingerprint: str, tick: Tick, who: Who, since: Annotated[GivenMoment, Query()]) -> Response:
     """Return the failures after a moment that have this fingerprint."""
     found = await tick.alike(fingerprint, since)
@@ -112,13 +112,13 @@ async def alike(fingerprint: str, tick: Tick, who: Who, since: Annotated[GivenMo
     return told(data_of(found) if who.sees_payloads() else without_payloads(data_of(found)))
 
 
-@routes.question("/api/jobs/{job:name}/days", list[models.DayTallyData])
+@routes.question("/api/jobs/{job:name}/days", list[overview_models.DayTallyData])
 async def days(job: str, tick: Tick, year: Annotated[int, Query(ge=1970, le=9998, examples=[2026])]) -> Response:
     """Return how each UTC day of a year ended for a job; days without an end are left out."""
     return told(data_of(await tick.days(job, year)))
 
 
-@routes.question("/api/jobs/{job:name}/coverage", models.CoverageData)
+@routes.question("/api/jobs/{job:name}/coverage", overview_models.CoverageData)
 async def coverage(job: str, tick: Tick, after: After, through: Through) -> Response:
     """Return which instants of a job in `(after, through]` are done, missing, under way or done twice.
 
