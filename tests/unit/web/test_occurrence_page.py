@@ -194,7 +194,7 @@ def test_a_running_occurrence_shows_the_task_that_runs_and_its_usual_end() -> No
     assert 'class="m-present"' in page
     assert 'class="m-ghost"' in page
     assert "5 min so far" in page
-    assert page.count('class="now-line"') == 2
+    assert page.count('class="nowline"') == 2
     assert "/do/cancel" in page
     assert "/do/replay" not in page
     assert '<meta http-equiv="refresh" content="5">' in page

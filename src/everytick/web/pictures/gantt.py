@@ -268,7 +268,7 @@ def _row(
     parts.append(_after(row, scale, now, usual_end))
     if now is not None:
         x = percent(scale(now))
-        parts.append(element("line", class_="now-line", x1=x, x2=x, y1=-1, y2=39))
+        parts.append(element("line", class_="nowline", x1=x, x2=x, y1=-1, y2=39))
     return element("svg", *parts, height=38, role="img", aria_label=row_words(row))
 
 

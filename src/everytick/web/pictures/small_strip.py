@@ -35,7 +35,7 @@ def small_strip(past: Sequence[Square], planned: Sequence[Square]) -> Markup:
         _boxes("m-done", well, width),
         _boxes("m-ghost", columns.planned, width, 2 * _GAP),
         *(_mark(each, width) for each in others),
-        element("line", class_="now-line", x1=now, x2=now, y1=0, y2=_HEIGHT),
+        element("line", class_="nowline", x1=now, x2=now, y1=0, y2=_HEIGHT),
     ]
     return element(
         "svg",

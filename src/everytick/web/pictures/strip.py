@@ -112,7 +112,7 @@ def strip(columns: StripColumns, *, label: str | None = None, small: bool = Fals
     side = 8 if small else 12
     squares = [_square(column, side, height) for column in columns.all]
     now = percent(columns.now)
-    line = element("line", class_="now-line", x1=now, x2=now, y1=0, y2=height)
+    line = element("line", class_="nowline", x1=now, x2=now, y1=0, y2=height)
     told = strip_words(columns) if label is None else label
     return element(
         "svg",

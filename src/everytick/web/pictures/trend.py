@@ -99,7 +99,7 @@ def trend(columns: StripColumns, took: Sequence[Took], words: Callable[[timedelt
         _band(columns, usuals, scale),
         *(_run(column, took[column.index], scale, named.get(column.index), words) for column in columns.past),
         _usual_words(usuals[-1], scale, words),
-        element("line", class_="now-line", x1=now, x2=now, y1=0, y2=_HEIGHT),
+        element("line", class_="nowline", x1=now, x2=now, y1=0, y2=_HEIGHT),
     )
     label = "How long each took, with the band of what is usual"
     axis = element(

@@ -86,7 +86,7 @@ def test_a_running_occurrence_goes_past_now_to_its_usual_end() -> None:
 
     assert "m-present" in picture
     assert "m-ghost" in picture
-    assert "now-line" in picture
+    assert "nowline" in picture
     assert "60%" in picture
 
 

@@ -42,8 +42,7 @@ def test_a_span_that_comes_with_its_count_is_folded_as_it_is() -> None:
 
 def test_every_status_has_a_shape_of_its_own() -> None:
     drawn = {
-        status: strip(columns_of([Square(status)], []), label="").partition("now-line")[0]
-        for status in OccurrenceStatus
+        status: strip(columns_of([Square(status)], []), label="").partition("nowline")[0] for status in OccurrenceStatus
     }
 
     assert len(set(drawn.values())) == len(OccurrenceStatus)
