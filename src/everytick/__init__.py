@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         InvalidSetting,
         JobDisabled,
         MissingExtra,
+        MoveRefused,
         NeedsApproval,
         NeedsConfirmation,
         NotFound,
@@ -63,8 +64,10 @@ if TYPE_CHECKING:
         PlanMoved,
         RecoveryFailed,
         SchemaMismatch,
+        StoreArriving,
         StoreBroken,
         StoreGone,
+        StoreMoved,
         StoreUnavailable,
         TooManyEditions,
         TransactionsUnsupported,
@@ -84,6 +87,7 @@ if TYPE_CHECKING:
     from everytick.schedules.once import after_completion, on_request, once
     from everytick.schedules.timezones import zone_data
     from everytick.stores.base import JobRecord, NodeRecord, Whole
+    from everytick.stores.moving.move import MovedStore, move_store
 
 __version__ = "0.1.0.dev0"
 
@@ -167,6 +171,7 @@ _HOMES = {
         "InvalidSetting",
         "JobDisabled",
         "MissingExtra",
+        "MoveRefused",
         "NeedsApproval",
         "NeedsConfirmation",
         "NotFound",
@@ -174,8 +179,10 @@ _HOMES = {
         "PlanMoved",
         "RecoveryFailed",
         "SchemaMismatch",
+        "StoreArriving",
         "StoreBroken",
         "StoreGone",
+        "StoreMoved",
         "StoreUnavailable",
         "TooManyEditions",
         "TransactionsUnsupported",
@@ -223,6 +230,10 @@ _HOMES = {
         "JobRecord",
         "NodeRecord",
         "Whole",
+    ),
+    "stores.moving.move": (
+        "MovedStore",
+        "move_store",
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -277,6 +288,8 @@ __all__ = [
     "LikelyBreach",
     "Limits",
     "MissingExtra",
+    "MoveRefused",
+    "MovedStore",
     "NeedsApproval",
     "NeedsConfirmation",
     "NodeRecord",
@@ -297,8 +310,10 @@ __all__ = [
     "RolloutStatus",
     "Schedule",
     "SchemaMismatch",
+    "StoreArriving",
     "StoreBroken",
     "StoreGone",
+    "StoreMoved",
     "StoreUnavailable",
     "Template",
     "TemplateDefinition",
@@ -322,6 +337,7 @@ __all__ = [
     "email",
     "every",
     "http",
+    "move_store",
     "on_request",
     "once",
     "ping",

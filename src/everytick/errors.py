@@ -35,7 +35,10 @@
     ├── StoreUnavailable                      the store does not answer; the loops try again
     │   ├── Contended                         somebody else was in the way; the same call may succeed now
     │   ├── StoreBroken                       it answers with errors that do not pass by themselves
+    │   ├── StoreArriving                     another store is being moved into it, and has not arrived
     │   └── StoreGone                         another file, or none, is in its place; the node stops
+    │       └── StoreMoved                    all that it held is in another store now; nothing is written here
+    ├── MoveRefused                           a store cannot be moved like this; says what to do
     ├── RecoveryFailed (also a RuntimeError)  the first look at the store after a start went wrong
     └── SchemaMismatch                        the store's tables are not those this code knows
 
@@ -504,6 +507,50 @@ class StoreGone(StoreUnavailable):
             f"{shown(self.store)} is gone: {shown(self.reason)}; nothing more is written: put the right file in its "
             "place and start this node again"
         )
+
+
+class StoreMoved(StoreGone):
+    """Everything that the store held is in another one now, and it refuses every write."""
+
+    code = "store_moved"
+
+    def __init__(self, store: str, where: str, move_id: str) -> None:
+        self.where, self.move_id = where, move_id
+        super().__init__(store, f"it has moved to {where}")
+
+    def _message(self) -> str:
+        return (
+            f"{shown(self.store)} has moved to {shown(self.where)}: nothing more is written here; name the new address "
+            "as the store and start again, or as next_store, which nodes follow by themselves"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.store, self.where, self.move_id)
+
+
+class StoreArriving(StoreUnavailable):
+    """Another store is being moved into this one. It is used once that has ended; nodes wait for it."""
+
+    code = "store_arriving"
+
+    def __init__(self, store: str, source: str, move_id: str) -> None:
+        self.source, self.move_id = source, move_id
+        super().__init__(store, f"{source} is being moved into it")
+
+    def _message(self) -> str:
+        return (
+            f"{shown(self.store)} is not in use yet: {shown(self.source)} is being moved into it; nodes begin once "
+            "everytick db move has ended"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.store, self.source, self.move_id)
+
+
+class MoveRefused(EverytickError):
+    """A store cannot be moved like this. What was not begun has changed nothing; the old store stays in use."""
+
+    code = "move_refused"
 
 
 class RecoveryFailed(EverytickError, RuntimeError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from everytick.app.adding_tasks import name_of
@@ -106,6 +107,7 @@ class Everytick(
         smtp_sender: str | None = None,
         metrics_job_limit: int = 200,
         dead_man_url: str | None = None,
+        next_store: str | None = None,
         defaults: Mapping[str, object] | None = None,
         max_concurrent_jobs: int | None = None,
         confirm_above: int = 1000,
@@ -150,11 +152,22 @@ class Everytick(
             smtp_sender=smtp_sender,
             metrics_job_limit=metrics_job_limit,
             dead_man_url=dead_man_url,
+            next_store=next_store,
         )
         self._keeps_texts = not _is_in_memory(store)
         make_store, is_ours = _store_maker(store, module)
-        super().__init__(make_store, is_ours=is_ours)
+        super().__init__(partial(self._store_or_next, make_store) if is_ours else make_store, is_ours=is_ours)
         self._listeners.meter.limit = metrics_job_limit
+
+    def _store_or_next(self, make_store: Callable[[], AnyStore]) -> AnyStore:
+        """Return the store, which becomes the one in `next_store` when it is moved there."""
+        address = self.settings.next_store
+        if address is None:
+            return make_store()
+        from everytick.stores.addresses import store_of
+        from everytick.stores.following import following
+
+        return following(make_store, lambda: store_of(address))
 
     def __repr__(self) -> str:
         return f"Everytick(name={self.name!r}, {len(self._definitions)} jobs)"

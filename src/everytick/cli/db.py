@@ -26,7 +26,7 @@ _OCCURRENCES_AT_ONCE = 1000
 """Most occurrences that are counted, or pruned in one transaction."""
 
 
-@click.group("db", cls=Noun, help="Care for a store: migrate, status, backup, prune, rewind.")
+@click.group("db", cls=Noun, help="Care for a store: migrate, status, backup, prune, rewind, move.")
 def db_verb() -> None:
     """Care for a store."""
 
@@ -84,7 +84,13 @@ async def _status(app: Everytick) -> dict[str, Any]:
         "schema": schema if newest is not None else None,
         "newest_schema": newest,
     }
-    return found | await _contents(app, place) if found["schema"] == newest else found
+    if found["schema"] != newest or newest is None:
+        return found | (await _contents(app, place) if newest is None else {})
+    from everytick.stores.moving.move import move_of
+
+    state = await move_of(app._make_store().address)
+    found |= {} if state.words is None else {"move": state.words}
+    return found | (await _contents(app, place) if state.is_in_use else {})
 
 
 async def _contents(app: Everytick, place: StorePlace) -> dict[str, Any]:
@@ -173,6 +179,25 @@ def prune(yes: bool) -> None:
         return progress.done
 
     write(str(ask(pruned, telling=progress)))
+
+
+@db_verb.command(
+    "move",
+    help="Move everything in the store FROM into the store TO, while nodes run on FROM.\n\n"
+    "TO must be empty. Nodes whose next_store is TO go on there by themselves; others stop and say where it went. "
+    "A call that was interrupted is repeated as it was, and goes on. Without FROM and TO they are the settings store "
+    "and next_store, so that no password has to stand in a command.",
+)
+@click.argument("source", metavar="[FROM]", required=False)
+@click.argument("target", metavar="[TO]", required=False)
+@click.option("--held", default="5s", metavar="LENGTH", help="How long nodes may wait for the last changes (5s).")
+@click.option("--give-up", "is_given_up", is_flag=True, help="Give up a move that has not ended; FROM stays in use.")
+@sure
+def move(source: str | None, target: str | None, held: str, is_given_up: bool, yes: bool) -> None:
+    """Move a store into another one."""
+    from everytick.cli.moving import give_up, move
+
+    (give_up if is_given_up else move)(source, target, held=held, yes=yes)
 
 
 @db_verb.command(

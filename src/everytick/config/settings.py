@@ -140,6 +140,7 @@ NODE_KEYS = {
     "smtp_sender": Key(_text, None, "who e-mail is from, where its receiver says nothing else"),
     "metrics_job_limit": Key(_whole, 200, "how many jobs are told apart in metrics"),
     "dead_man_url": Key(_text, None, "the address that is told every minute that the fleet lives", is_secret=True),
+    "next_store": Key(_text, None, "the address to which the store may be moved while nodes run", is_secret=True),
     "timezone_data": Key(_one_of("system", "package"), "system", "whose zone tables are used"),
 }
 KEYS = {

@@ -35,6 +35,7 @@ class NodeSettings:
     node that was not heard of for `node_timeout` is taken for dead. `smtp` is the address of the
     server that takes the e-mail of notices, and may hold a password. `metrics_job_limit` is how many jobs
     are told apart in metrics. `dead_man_url` is told every minute that the fleet lives, and may hold a secret.
+    `next_store` is the address to which the store may be moved while the node runs, and may hold a password.
     """
 
     slots: int = 50
@@ -57,6 +58,7 @@ class NodeSettings:
     smtp_sender: str | None = None
     metrics_job_limit: int = JOB_LIMIT
     dead_man_url: str | None = field(default=None, repr=False)
+    next_store: str | None = field(default=None, repr=False)
 
 
 def node_settings(
@@ -81,6 +83,7 @@ def node_settings(
     smtp_sender: str | None = None,
     metrics_job_limit: int = JOB_LIMIT,
     dead_man_url: str | None = None,
+    next_store: str | None = None,
 ) -> NodeSettings:
     """Return the settings, checked alone and against each other."""
     made = NodeSettings(
@@ -104,6 +107,7 @@ def node_settings(
         smtp_sender=smtp_sender,
         metrics_job_limit=_whole("metrics_job_limit", metrics_job_limit, _MOST_SLOTS),
         dead_man_url=_address("dead_man_url", dead_man_url),
+        next_store=None if next_store is None else _store_address(next_store),
     )
     _refuse_mistaken_mail(made)
     if made.node_timeout < 3 * made.heartbeat:
@@ -132,6 +136,12 @@ def _zone_tables(given: str) -> str:
         reason = 'must be "system", the tables of this machine, or "package", those of the installed tzdata package'
         raise InvalidSetting("timezone_data", given, reason)
     return given
+
+
+def _store_address(given: str) -> str:
+    from everytick.stores.addresses import checked_address
+
+    return checked_address(given)
 
 
 def _address(setting: str, given: str | None) -> str | None:

@@ -56,6 +56,11 @@ def store_of(address: str, folder: str | None = None, *, clock: Callable[[], dat
     return PostgresStore(address, clock=clock)
 
 
+def address_of(address: str, folder: str | None = None) -> StoreAddress:
+    """Return where the store of this address is. This opens nothing."""
+    return store_of(address, folder).address
+
+
 async def migration_of(address: StoreAddress) -> int:
     """Return the number of the newest migration that was applied to the store, and change nothing.
 

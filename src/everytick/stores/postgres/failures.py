@@ -8,6 +8,8 @@ import socket
 import asyncpg
 
 from everytick.errors import Contended, StoreBroken, StoreUnavailable
+from everytick.stores.moving.marks import SQLSTATE as MOVED
+from everytick.stores.moving.marks import refused
 
 _LOST = (
     OSError,
@@ -52,6 +54,8 @@ def named(error: Exception, store: str) -> StoreUnavailable | None:
     if isinstance(error, _LOST):
         return StoreUnavailable(store, said)
     state = getattr(error, "sqlstate", None) or ""
+    if state == MOVED:
+        return refused(store, said)
     if state in _CONTENDED or state.startswith(_CONTENDED_CLASSES):
         return Contended(store, said)
     if state in _AWAY or state.startswith(_AWAY_CLASSES):

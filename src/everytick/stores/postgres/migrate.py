@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from everytick.errors import SchemaMismatch
+from everytick.stores.moving.marks import TABLE as MOVE_MARKS
+from everytick.stores.moving.marks import MoveMark, MoveMarks, not_in_use
 from everytick.stores.postgres.door import Connection, Door
 from everytick.stores.postgres.queries import in_schema, migrations
 from everytick.stores.queries import Migration
@@ -31,6 +33,8 @@ async def migrate(door: Door, known: Sequence[Migration] | None = None) -> None:
             if len(await _applied(door, db, wanted)) < len(wanted):
                 async with db.transaction():
                     await _apply_missing(door, db, wanted)
+            if (unusable := not_in_use(f"{door.address}", await marks_in(db, door.address.schema))) is not None:
+                raise unusable
             if known is None:
                 door.identity = await db.fetchval(*door.sql.identity())
         finally:
@@ -50,6 +54,14 @@ async def applied(door: Door) -> int:
             return found
         finally:
             await db.close()
+
+
+async def marks_in(db: Connection, schema: str) -> MoveMarks:
+    """Return the marks of a move by role; none if the store neither moves nor has been moved."""
+    if not await db.fetchval("select to_regclass($1) is not null", f'"{schema}".{MOVE_MARKS}'):
+        return {}
+    found = await db.fetch(in_schema(f"select role, move_id, state, other from everytick.{MOVE_MARKS}", schema))
+    return {row["role"]: MoveMark(row["move_id"], row["state"], row["other"]) for row in found}
 
 
 async def _apply_missing(door: Door, db: Connection, wanted: Sequence[Migration]) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from everytick.errors import StoreBroken, StoreUnavailable
+from everytick.stores.moving.marks import refused
 
 _AWAY = frozenset(
     {
@@ -37,6 +38,8 @@ def named(error: Exception, path: Path) -> StoreUnavailable | None:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _AWAY:
         return StoreUnavailable(str(path), str(error))
+    if code == sqlite3.SQLITE_CONSTRAINT:
+        return refused(str(path), str(error))
     if code in _DAMAGED or code == sqlite3.SQLITE_SCHEMA:
         return StoreBroken(str(path), str(error))
     if code == sqlite3.SQLITE_ERROR and _MISSING.search(str(error)):

@@ -14,6 +14,8 @@ from types import ModuleType
 from typing import Literal, TypeVar
 
 from everytick.errors import MissingExtra, SchemaMismatch, StoreBroken, StoreGone, StoreUnavailable
+from everytick.stores.moving.marks import TABLE as MOVE_MARKS
+from everytick.stores.moving.marks import MoveMark, MoveMarks, not_in_use
 from everytick.stores.queries import Migration, load_migrations
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.forks import ForkGuard, refuse_in_use
@@ -143,6 +145,8 @@ def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: 
                 for migration in migrations:
                     _apply(connection, path, migration)
                 _refuse_newer(connection, path, migrations[-1].number)
+                if (unusable := not_in_use(str(path), marks_in(connection))) is not None:
+                    raise unusable
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
                 raise SchemaMismatch(str(path), "is no SQLite database: name another file") from error
@@ -205,6 +209,14 @@ def _refuse_newer(connection: sqlite3.Connection, path: Path, newest: int) -> No
     if found > newest:
         reason = f"has schema {found}, and this everytick knows up to {newest}: install the newer everytick here too"
         raise SchemaMismatch(str(path), reason)
+
+
+def marks_in(connection: sqlite3.Connection) -> MoveMarks:
+    """Return the marks of a move by role; none if the store neither moves nor has been moved."""
+    if not connection.execute("select 1 from sqlite_schema where name = ?", (MOVE_MARKS,)).fetchone():
+        return {}
+    found = connection.execute(f"select role, move_id, state, other from {MOVE_MARKS}").fetchall()
+    return {role: MoveMark(move_id, state, other) for role, move_id, state, other in found}
 
 
 def _apply(connection: sqlite3.Connection, path: Path, migration: Migration) -> None:
