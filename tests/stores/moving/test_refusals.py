@@ -69,6 +69,11 @@ async def test_a_store_in_memory_is_not_moved(old: Path) -> None:
         await move_store("memory://", address(old))
 
 
+async def test_a_store_in_redis_is_not_moved(old: Path) -> None:
+    with pytest.raises(MoveRefused, match=r"the store to move to is in Redis: .* cannot be moved yet"):
+        await move_store(address(old), "redis://127.0.0.1:1/0")
+
+
 async def test_there_must_be_a_store_to_move(tmp_path: Path) -> None:
     with pytest.raises(MoveRefused, match=r"there is no store at .*old.db"):
         await move_store(address(tmp_path / "old.db"), address(tmp_path / "new.db"))

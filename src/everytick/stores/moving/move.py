@@ -166,6 +166,11 @@ def side_of(address: str, role: str) -> MoveSide:
     if found.is_in_memory:
         text = "a store in memory ends with its process, and no other process can read it"
         raise MoveRefused(f"the store to move {role} is {shown(address)}: {text}")
+    if found.kind == "redis":
+        text = (
+            "stores move between SQLite and PostgreSQL; one in Redis keeps a log and no tables, and cannot be moved yet"
+        )
+        raise MoveRefused(f"the store to move {role} is in Redis: {text}")
     return _side(found)
 
 
