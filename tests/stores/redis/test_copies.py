@@ -7,7 +7,7 @@ import pytest
 
 from everytick.domain import ids
 from everytick.domain.facts import Trigger
-from everytick.errors import SchemaMismatch, StoreGone, StoreUnavailable
+from everytick.errors import SchemaMismatch, StoreBroken, StoreGone, StoreUnavailable
 from everytick.stores.addresses import migration_of
 from everytick.stores.base import Commit
 from everytick.stores.redis.log import KEPT_ENTRIES
@@ -174,6 +174,51 @@ async def test_ends_of_a_claim_that_another_copy_took_over_are_stale(redis: Serv
         assert len(await other.orphans("node-2", 10, {node.id: node.beats})) == 1
         step = ended(claim, began(claim, clock.time), clock.time)
         assert await store.commit_steps([(claim, step)]) == [Commit.STALE]
+
+
+async def test_a_batch_stays_open_when_a_commit_finds_the_copy_far_behind(redis: Server, clock: ManualClock) -> None:
+    async with opened_redis(redis, clock) as store, another(store, clock) as other:
+        job_id = (await put(store, job())).job_id
+        scope = await everything(store)
+        sync = store._log.sync
+
+        async def sync_before_others_write() -> Any:
+            answer = await sync()
+            for _ in range(5):
+                await other.beat("node-2", [])
+            await store._door.client.xtrim(store._door.address.key("log"), maxlen=1)
+            store._log.sync = sync  # type: ignore[method-assign]
+            return answer
+
+        async with store.due(scope, 10) as batch:
+            store._log.sync = sync_before_others_write  # type: ignore[method-assign]
+            await store.request(job_id, Trigger("k"))
+            async with store.due(scope, 10) as second:
+                assert (len(batch.snapshots), len(second.snapshots)) == (1, 0)
+
+
+async def test_a_wrong_password_is_told_and_not_waited_for(redis: Server) -> None:
+    store = RedisStore(redis.address.replace("redis://", "redis://nobody:wrong@"))
+    with pytest.raises(StoreBroken, match="password") as told:
+        await store.open()
+    await store.close()
+    assert "wrong@" not in str(told.value)
+
+
+async def test_a_store_is_opened_again_on_another_loop(redis: Server, clock: ManualClock) -> None:
+    async with opened_redis(redis, clock) as store:
+        await put(store, job())
+
+        async def look() -> int:
+            await store.open()
+            found = len(await store.list())
+            await store.close()
+            return found
+
+        await store.close()
+        assert await asyncio.to_thread(asyncio.run, look()) == 1
+        await store.open()
+        assert len(await store.list()) == 1
 
 
 async def test_an_address_may_name_another_prefix_and_valkey(redis: Server) -> None:

@@ -103,12 +103,13 @@ class RedisDoor:
         """Turn the driver's exceptions into the store's: away, or answering with errors."""
         try:
             yield
+        except (exceptions.AuthenticationError, exceptions.NoPermissionError) as error:
+            # The driver counts a wrong password as a connection that failed.
+            raise StoreBroken(str(self.address), str(error), "give the address a user and password that may") from error
         except _AWAY as error:
             raise StoreUnavailable(str(self.address), str(error) or type(error).__name__) from error
         except exceptions.OutOfMemoryError as error:
             raise StoreUnavailable(str(self.address), f"it has no memory left: {error}") from error
-        except (exceptions.AuthenticationError, exceptions.NoPermissionError) as error:
-            raise StoreBroken(str(self.address), str(error), "give the address a user and password that may") from error
         except exceptions.ResponseError as error:
             raise StoreBroken(str(self.address), str(error)) from error
 

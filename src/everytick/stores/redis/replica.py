@@ -16,6 +16,7 @@ from everytick.errors import Conflict, EverytickError
 from everytick.stores.base import Stored
 from everytick.stores.memory.access import MemoryAccess
 from everytick.stores.memory.store import MemoryStore
+from everytick.stores.open_batches import OpenBatches
 from everytick.stores.redis.rows import (
     JobImage,
     OccurrenceImage,
@@ -55,8 +56,12 @@ class Replica(MemoryStore):
 
     _tables: WatchedTables
 
-    def __init__(self, clock: Callable[[], datetime], tokens: Callable[[], int]) -> None:
+    def __init__(
+        self, clock: Callable[[], datetime], tokens: Callable[[], int], open_batches: OpenBatches[str]
+    ) -> None:
         super().__init__(clock, tokens=tokens)
+        # A copy that is read anew goes on with the batches that are open.
+        self._open_batches = open_batches
         self._tables = tables = WatchedTables()
         self._numbers = self._handles = Numbers()
         self._people = people = MemoryAccess(self, self._now)
@@ -84,10 +89,6 @@ class Replica(MemoryStore):
         lists = KeptList("limit-changes", self._limit_changes), KeptList("deeds", people._deeds)
         self._lists = {each.key: each for each in lists}
         self._kept_numbers = self._drawn()
-
-    def share_batches(self, before: "Replica") -> None:
-        """Go on with the open batches of an older copy."""
-        self._open_batches = before._open_batches
 
     def _parked(self, asked: ParkedJobs) -> dict[str, str]:
         """Return why each job in service is parked that is, also those that this process cannot read, by name."""

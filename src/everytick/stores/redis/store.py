@@ -46,6 +46,7 @@ from everytick.stores.base import (
     Whole,
     new_token,
 )
+from everytick.stores.open_batches import OpenBatches
 from everytick.stores.open_requests import refuse_within
 from everytick.stores.protocols import ClaimTransaction
 from everytick.stores.redis.access import RedisAccess
@@ -70,6 +71,7 @@ class RedisStore:
         self._clock, self._time = clock, datetime.min.replace(tzinfo=UTC)
         self._log = ChangeLog(self._door)
         self._replica: Replica | None = None
+        self._open_batches = OpenBatches[str]()
         self._turn = asyncio.Lock()
         self._rung = asyncio.Event()
         self._listener: asyncio.Task[None] | None = None
@@ -90,8 +92,9 @@ class RedisStore:
 
     async def open(self) -> None:
         """Make the store ready, and read it."""
+        # The loop may be another one than that of an earlier opening.
+        self._turn, self._rung = asyncio.Lock(), asyncio.Event()
         async with self._turn:
-            await self._log.open()
             await self._load()
 
     async def close(self) -> None:
@@ -108,9 +111,7 @@ class RedisStore:
 
     async def _load(self) -> Replica:
         """Read the store into a new copy, and follow the log from where the reading began."""
-        before, made = self._replica, Replica(self._now, new_token)
-        if before is not None:
-            made.share_batches(before)
+        made = Replica(self._now, new_token, self._open_batches)
         while True:
             self._replica = None
             await self._log.load(made)
