@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tests.tidy.tree import module_name, parsed, under
 
 # Who may ask for a decision: the loops, and whoever shows what they would decide.
-ASKERS = ("everytick.node", "everytick.app", "everytick.simulate", "everytick.testing")
+ASKERS = ("everytick.node", "everytick.app", "everytick.simulate", "everytick.testing", "everytick.beat.decision")
 HANDING_ON = ("everytick.answers.", "everytick.client.")
 ADMISSION = "everytick.deciding.admission"
 

@@ -54,7 +54,25 @@ NO_NEXT_RUN = "Failed to calculate next run"
 """S3-027: a schedule raised."""
 
 NOT_ENQUEUED = "Failed to enqueue scheduled job"
-"""S3-027: what was decided about one job could not be written."""
+"""S3-027: what was decided about one job could not be written, or a beat could not hand a job to its queue."""
+
+ENQUEUED = "Scheduled job enqueued"
+"""S3-027: a beat has handed a job to its queue, and recorded it."""
+
+NO_STATE = "Failed to get schedule state"
+"""S3-027: a beat could not read what was recorded of a schedule, or of all of them."""
+
+NO_LOCK = "Failed to acquire schedule lock"
+"""S3-027: Redis refused the lock of a schedule; the next tick asks again."""
+
+LOCK_FAILED = "failed to acquire lock: {cause}"
+"""S3-018: the error that stands beside it."""
+
+LOCKED = "Schedule already locked by another instance"
+"""S3-017: another beat is at work on the schedule."""
+
+NOT_RECORDED = "Failed to record scheduled jobs"
+"""A beat handed jobs to its queue and could not say so in Redis; the next tick does both again, with the same ids."""
 
 PLAN_REFUSED = "the store refuses its plan, and is asked again every minute: {reason}"
 """C-46: why a job is parked whose plan could not be written."""
