@@ -5,13 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis as driver
+from redis.asyncio import Redis as AsyncRedis
 
+from tests.acceptance.beat.beats import Place
 from tests.servers.launch import Server
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -94,3 +97,21 @@ def stopped(child: "subprocess.Popen[bytes]") -> int:
     """Tell a process to stop, and return its exit code."""
     child.send_signal(signal.SIGTERM)
     return child.wait(PATIENCE_SECONDS)
+
+
+@pytest.fixture
+async def client(redis: Server) -> AsyncIterator[AsyncRedis]:
+    """A connection to an empty Redis."""
+    connection = AsyncRedis.from_url(redis.address, decode_responses=True)
+    await connection.flushall()
+    await connection.config_set("maxmemory", 0)
+    yield connection
+    await connection.config_set("maxmemory", 0)
+    await connection.aclose()
+
+
+@pytest.fixture
+async def place(redis: Server, client: AsyncRedis) -> AsyncIterator[Place]:
+    """A place for beats, in an empty Redis."""
+    async with AsyncExitStack() as closing:
+        yield Place(redis.address, closing)

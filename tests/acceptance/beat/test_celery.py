@@ -42,7 +42,7 @@ def test_a_beat_that_is_killed_leaves_the_others_to_send(shop: Shop) -> None:
 
 
 def test_what_was_missed_is_sent_once_and_what_is_paused_is_not_sent(shop: Shop) -> None:
-    """S3-012: several missed times give one run. And the history is that of any job."""
+    """S3-012, S3-031: several missed times give one run. Pauses and history are those of any job."""
     shop.worker()
     beat = shop.beat()
     last = instants([shop.run()])[0]

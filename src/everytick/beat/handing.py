@@ -1,0 +1,110 @@
+"""Handing jobs over to the queue: within the life of their locks, each error kept beside its job."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from everytick.beat.queues import BatchQueue, EnqueuedJob
+from everytick.beat.redis_client import Unanswered
+from everytick.domain import texts
+from everytick.domain.redaction import redacted
+from everytick.domain.values import value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from everytick.beat.logs import BeatLog
+    from everytick.beat.meter import BeatMeter
+    from everytick.beat.queues import JobQueue
+    from everytick.beat.registry import Registry
+    from everytick.beat.store import BeatCommit
+
+
+@value
+class Handed:
+    """A decision of which the job, if there is one, was handed over; `error` says why that failed."""
+
+    commit: BeatCommit
+    job: EnqueuedJob | None = None
+    error: str = ""
+    length: timedelta = timedelta(0)
+
+
+class Handing:
+    """Hands jobs to one queue. A queue has half the life of a lock to answer, so that the lock outlives it."""
+
+    def __init__(self, queue: JobQueue, log: BeatLog, meter: BeatMeter, lock_ttl: timedelta) -> None:
+        self._queue, self._log, self._meter = queue, log, meter
+        self._patience = lock_ttl.total_seconds() / 2
+
+    async def hand_over(self, registry: Registry, commits: Sequence[BeatCommit], now: datetime) -> list[Handed]:
+        """Hand over every job of these decisions, and tell what became of each."""
+        jobs = [(commit, _job(registry, commit, now)) for commit in commits]
+        found = [Handed(commit) for commit, job in jobs if job is None]
+        due = [(commit, job) for commit, job in jobs if job is not None]
+        if not due:
+            return found
+        if isinstance(self._queue, BatchQueue):
+            found += await self._together(self._queue, due)
+        else:
+            found += [await self._alone(commit, job, monotonic()) for commit, job in due]
+        for each in found:
+            if each.error:
+                self._tell(each)
+        return found
+
+    async def _together(self, queue: BatchQueue, due: Sequence[tuple[BeatCommit, EnqueuedJob]]) -> list[Handed]:
+        begun = monotonic()
+        errors: Sequence[BaseException | None]
+        try:
+            async with asyncio.timeout(self._patience):
+                errors = await queue.enqueue_batch([job for _, job in due])
+        except Exception as error:  # noqa: BLE001, a queue may raise anything, and the next tick tries again
+            errors = [error] * len(due)
+        length = timedelta(seconds=monotonic() - begun)
+        return [
+            Handed(commit, job, "" if error is None else _said(error), length)
+            for (commit, job), error in zip(due, errors, strict=True)
+        ]
+
+    async def _alone(self, commit: BeatCommit, job: EnqueuedJob, begun: float) -> Handed:
+        error = ""
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._queue.enqueue(job)
+        except Exception as raised:  # noqa: BLE001, a queue may raise anything, and the next tick tries again
+            error = _said(raised)
+        await self._extend_slow(commit, begun)
+        return Handed(commit, job, error, timedelta(seconds=monotonic() - begun))
+
+    async def _extend_slow(self, commit: BeatCommit, begun: float) -> None:
+        """Keep the lock over the commit where the queue was slow. Without it the commit is still right."""
+        if monotonic() - begun > self._patience / 2:
+            with suppress(*Unanswered):
+                await commit.held.lock.extend()
+
+    def _tell(self, handed: Handed) -> None:
+        job = handed.job
+        assert job is not None, "only a job can fail to be put into the queue"
+        self._meter.failed(job.schedule_id, handed.length)
+        self._log.error(texts.NOT_ENQUEUED, schedule_id=job.schedule_id, job_name=job.name, error=handed.error)
+
+
+def _job(registry: Registry, commit: BeatCommit, now: datetime) -> EnqueuedJob | None:
+    run, entry = commit.decision.run, registry.entry(commit.held.id)
+    if run is None or entry is None:
+        return None
+    schedule = entry.schedule
+    return EnqueuedJob(run.job_id, schedule.job, entry.payload, entry.priority, schedule.id, run.scheduled_at, now)
+
+
+def _said(error: BaseException) -> str:
+    """Return the error as it may be kept and logged: without what looks like a secret."""
+    if isinstance(error, TimeoutError) and not str(error):
+        return "the queue did not answer in time"
+    return redacted(str(error) or type(error).__name__)

@@ -1,0 +1,53 @@
+"""What a beat logs: sentences of its contract, with their fields beside them (S3-027)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+from everytick.domain.redaction import redacted_data
+
+COMPONENT = "scheduler"
+_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+
+
+class BeatLog:
+    """Logs to `everytick.beat`; every record says which part speaks."""
+
+    def __init__(self) -> None:
+        self._log = logging.getLogger("everytick.beat")
+
+    def debug(self, sentence: str, **fields: Any) -> None:
+        """Log what is of use only to whoever looks for a fault."""
+        self._log.debug(sentence, extra={"component": COMPONENT, **fields})
+
+    def info(self, sentence: str, **fields: Any) -> None:
+        """Log what happened as it should."""
+        self._log.info(sentence, extra={"component": COMPONENT, **fields})
+
+    def warning(self, sentence: str, **fields: Any) -> None:
+        """Log what somebody may want to look at."""
+        self._log.warning(sentence, extra={"component": COMPONENT, **fields})
+
+    def error(self, sentence: str, **fields: Any) -> None:
+        """Log what went wrong and is tried again."""
+        self._log.error(sentence, extra={"component": COMPONENT, **fields})
+
+
+class JsonLog(logging.Formatter):
+    """One JSON object per line: time, level, msg, component, and the fields of the sentence."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        at = datetime.fromtimestamp(record.created, UTC)
+        found: dict[str, Any] = {
+            "time": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "msg": record.getMessage(),
+        }
+        found |= {key: content for key, content in record.__dict__.items() if key not in _STANDARD}
+        if record.exc_info:
+            found["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(redacted_data(found), ensure_ascii=True, default=str)
