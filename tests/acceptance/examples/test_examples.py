@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.launch import Server
+
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
@@ -22,10 +24,10 @@ class Begin:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def __call__(self, name: str) -> "subprocess.Popen[str]":
+    def __call__(self, name: str, *words: str) -> "subprocess.Popen[str]":
         copy = shutil.copy(EXAMPLES / name, self.folder / name)
         return subprocess.Popen(
-            [sys.executable, copy], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder
+            [sys.executable, copy, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder
         )
 
     def finished(self, name: str, complains: str = "") -> str:
@@ -118,3 +120,15 @@ def test_every_example_has_a_test() -> None:
     text = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
 
     assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in text] == []
+
+
+def test_the_beat_hands_jobs_to_its_worker_until_it_is_stopped(begin: Begin, redis: Server) -> None:
+    """S3-001: both schedules have never run, so that each runs at once, the urgent one first or second."""
+    with begin("beat.py", redis.address) as child:
+        assert child.stdout is not None
+        told = sorted(child.stdout.readline().split(" for ")[0] for _ in range(2))
+        child.send_signal(signal.SIGINT)
+        _, complaints = child.communicate(timeout=60)
+
+    assert told == ["send_report None", "tidy_up {'max_age_days': 30}"]
+    assert (child.returncode, complaints) == (0, "")
