@@ -225,3 +225,34 @@ async def test_an_address_may_name_another_prefix_and_valkey(redis: Server) -> N
     store = RedisStore(redis.address.replace("redis://", "valkey://") + "?prefix=shop")
     assert (store.address.schema, store._door.address.key("jobs")) == ("shop", "{shop}/jobs")
     assert store.address.url == redis.address
+
+
+async def test_a_copy_that_knows_more_than_the_server_is_read_anew(redis: Server, clock: ManualClock) -> None:
+    """F-12: a restart may lose the last second, and its numbers are given to other entries then."""
+    async with opened_redis(redis, clock) as store, another(store, clock) as other:
+        await put(store, job("kept"))
+        await other.now()
+        key, client = store._door.address.key, store._door.client
+        saved = {name: await client.dump(name) async for name in client.scan_iter(match=r"\{" + key("*")[1:])}
+        await put(store, job("lost"))
+        lost = await store.list()
+        await erase(store)
+        for name, rows in saved.items():
+            await client.restore(name, 0, rows)
+        await put(other, job("instead"))
+        assert [each.job.name for each in lost] == ["kept", "lost"]
+        assert [each.job.name for each in await store.list()] == ["instead", "kept"]
+        await put(store, job("then"))
+        await other.now()
+        assert contents(store) == contents(other)
+
+
+async def test_a_copy_that_is_read_anew_makes_no_store(redis: Server, clock: ManualClock) -> None:
+    """F-14: the server forgets everything between two steps of reading."""
+    async with opened_redis(redis, clock) as store:
+        await put(store, job())
+        await erase(store)
+        with pytest.raises(StoreGone, match="no store of this name any more"):
+            await store._load()
+        assert not await store._door.client.exists(store._door.address.key("head"))
+        await store.close()

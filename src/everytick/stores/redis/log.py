@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from random import getrandbits
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +19,9 @@ FORMAT = 1
 
 KEPT_ENTRIES = 1_000
 """About how many entries the log keeps. A copy that lacks more is loaded again."""
+
+_NOTHING = "0-0"
+"""The id before the first entry of a log."""
 
 _AT_ONCE = 500
 """How many hashes are read at once."""
@@ -41,7 +45,12 @@ class ChangeLog:
 
     def __init__(self, door: RedisDoor) -> None:
         self._door, self._key = door, door.address.key
-        self._epoch, self.number = "", 0
+        self._epoch, self._last = "", _NOTHING
+
+    @property
+    def number(self) -> int:
+        """The number of the last entry that the copy has."""
+        return number_of(self._last)
 
     @property
     def bell(self) -> str:
@@ -49,26 +58,31 @@ class ChangeLog:
         return self._key("bell")
 
     async def open(self) -> None:
-        """Make the store, if there is none."""
-        found = await self._door.call("open", [self._key("head")], [uuid4().hex, str(FORMAT)])
-        epoch, format_, number = found
+        """Make the store, if there is none and this process never saw it."""
+        new = "" if self._epoch else uuid4().hex
+        epoch, format_, last = await self._door.call("open", [self._key("head")], [new, str(FORMAT)])
+        if self._epoch not in ("", epoch):
+            raise self._gone(epoch)
         if format_ != str(FORMAT):
             reason = (
                 f"its rows have format {format_}, and this everytick knows {FORMAT}; use the version that wrote them"
             )
             raise SchemaMismatch(str(self._door.address), reason)
-        if self._epoch not in ("", epoch):
-            raise StoreGone(str(self._door.address), "another store stands in its place")
-        self._epoch, self.number = epoch, int(number)
+        self._epoch, self._last = epoch, last
+
+    def _gone(self, epoch: str | None) -> StoreGone:
+        reason = "another store stands in its place" if epoch else "the server has no store of this name any more"
+        return StoreGone(str(self._door.address), reason)
 
     async def sync(self) -> Answer:
         """Return what the copy lacks."""
-        return self._read(await self._door.call("sync", self._keys, [self._epoch, str(self.number)]))
+        return self._read(await self._door.call("sync", self._keys, [self._epoch, self._last]))
 
     async def commit(self, changes: Changes, *, rings: bool) -> Answer:
         """Write the changes if the copy lacked nothing."""
         entry, bell = json.dumps(changes, separators=(",", ":")), self.bell if rings else ""
-        head = [self._epoch, str(self.number), entry, str(KEPT_ENTRIES), bell, self._key("")]
+        id_ = f"{self.number + 1}-{getrandbits(63)}"
+        head = [self._epoch, self._last, entry, str(KEPT_ENTRIES), bell, self._key(""), id_]
         return self._read(await self._door.call("commit", self._keys, [*head, *_members(changes)]))
 
     @property
@@ -76,20 +90,21 @@ class ChangeLog:
         return [self._key("head"), self._key("log")]
 
     def _read(self, found: Sequence[Any]) -> Answer:
-        code, head, seconds, fraction, entries = found
+        code, last, seconds, fraction, entries = found
         now = moment_of(int(seconds) * 1_000_000 + int(fraction))
         if code == -1:
-            reason = "another store stands in its place" if head else "the server has no store of this name any more"
-            raise StoreGone(str(self._door.address), reason)
-        number = self.number
+            raise self._gone(last)
+        known, self._last = self._last, last
         if code == 1:
-            self.number = int(head)
             return Answer(True, now, ())
-        numbers = [int(id_.partition("-")[0]) for id_, _ in entries]
-        if numbers != list(range(number + 1, int(head) + 1)):
+        found_at = entries[0][0] if entries else ""
+        if known == _NOTHING and number_of(found_at or _NOTHING) == 1:
+            lacking = entries
+        elif known == found_at:
+            lacking = entries[1:]
+        else:
             raise Behind
-        self.number = int(head)
-        return Answer(False, now, tuple(json.loads(fields["changes"]) for fields in map(_pairs, entries)))
+        return Answer(False, now, tuple(json.loads(fields["changes"]) for fields in map(_pairs, lacking)))
 
     # --------------------------------------------------------------------------------------------------- loading
 
@@ -119,6 +134,11 @@ class ChangeLog:
                 pipeline.hgetall(self._key(path))
             rows: Iterable[Mapping[str, str]] = await pipeline.execute()
             replica.take({path: dict(fields) for path, fields in zip(some, rows, strict=True) if fields})
+
+
+def number_of(id_: str) -> int:
+    """Return the number in the id of an entry."""
+    return int(id_.partition("-")[0])
 
 
 def _members(changes: Changes) -> Iterator[str]:

@@ -51,7 +51,7 @@ from everytick.stores.open_requests import refuse_within
 from everytick.stores.protocols import ClaimTransaction
 from everytick.stores.redis.access import RedisAccess
 from everytick.stores.redis.door import RedisDoor, read_address
-from everytick.stores.redis.log import Answer, Behind, ChangeLog
+from everytick.stores.redis.log import Answer, Behind, ChangeLog, number_of
 from everytick.stores.redis.replica import Replica
 
 T = TypeVar("T")
@@ -221,7 +221,7 @@ class RedisStore:
                 self._rung.set()
                 while True:
                     message = await heard.get_message(timeout=None)
-                    if message is not None and int(message["data"]) > self._log.number:
+                    if message is not None and number_of(message["data"]) > self._log.number:
                         self._rung.set()
 
     async def ahead(self, scope: NodeScope) -> Ahead:

@@ -1,12 +1,12 @@
 -- Return the server's time and what was written since the copy that asks.
--- KEYS: 1 the head, 2 the log. ARGV: 1 the epoch of the store, 2 the number of the last entry that the copy has.
+-- KEYS: 1 the head, 2 the log. ARGV: 1 the epoch of the store, 2 the id of the last entry that the copy has.
 -- The answer is that of commit.lua.
-local epoch, head = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'number'))
+local epoch, last = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'last'))
 local now = redis.call('TIME')
 if epoch ~= ARGV[1] then
   return {-1, epoch or '', now[1], now[2], {}}
 end
-if head == ARGV[2] then
-  return {1, head, now[1], now[2], {}}
+if last == ARGV[2] then
+  return {1, last, now[1], now[2], {}}
 end
-return {0, head, now[1], now[2], redis.call('XRANGE', KEYS[2], '(' .. ARGV[2] .. '-0', '+')}
+return {0, last, now[1], now[2], redis.call('XRANGE', KEYS[2], ARGV[2], '+')}
