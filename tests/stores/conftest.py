@@ -9,7 +9,7 @@ import pytest
 from everytick.stores.memory import MemoryStore
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.clock import ManualClock
-from tests.stores.postgres.kit import SESSIONS, opened
+from tests.stores.postgres.kit import SUITE, opened
 from tests.stores.redis.kit import opened_redis
 
 
@@ -18,9 +18,9 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=["memory", "sqlite", *SESSIONS, "redis"])
+@pytest.fixture(params=["memory", "sqlite", *SUITE, "redis"])
 async def store(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Any]:
-    if request.param in SESSIONS:
+    if request.param in SUITE:
         async with opened(request.getfixturevalue("postgres"), clock, request.param) as shared:
             yield shared
         return

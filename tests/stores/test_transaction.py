@@ -18,9 +18,9 @@ from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.memory import MemoryStore
 from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, put, statuses
 from tests.stores.clock import ManualClock
-from tests.stores.postgres.kit import SESSIONS
+from tests.stores.postgres.kit import SUITE
 
-on_every_store_that_shares = pytest.mark.parametrize("store", ["sqlite", *SESSIONS], indirect=True)
+on_every_store_that_shares = pytest.mark.parametrize("store", ["sqlite", *SUITE], indirect=True)
 
 
 class Ledger:

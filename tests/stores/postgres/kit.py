@@ -1,10 +1,13 @@
 """PostgreSQL stores for tests: each in a schema of its own, on the test's clock, under several kinds of session."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import asyncio
+import atexit
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import count
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 
 import asyncpg
 
@@ -16,7 +19,12 @@ SESSIONS: Mapping[str, Mapping[str, Any]] = {
     "postgres-in-apia": {"settings": {"timezone": "Pacific/Apia", "datestyle": "SQL, DMY"}},
     "postgres-behind-a-proxy": {"pooling": True},
 }
-"""The suite runs once in each: plain, with a hostile time zone, and without prepared statements or LISTEN."""
+"""Plain, with a hostile time zone, and without prepared statements or LISTEN."""
+
+SUITE = ("postgres-in-apia", "postgres-behind-a-proxy")
+"""The suite runs in these. What is true in a hostile time zone is true in a plain one, in which all other tests run."""
+
+T = TypeVar("T")
 
 FULL_BYTES = 262_144
 """A table larger than this is truncated, a smaller one is emptied with `delete`, which is quicker there."""
@@ -26,6 +34,42 @@ _empty_schemas: dict[str, list[str]] = {}
 """By server: schemas whose tables are made and empty. To make them takes 60 ms, to empty them 5 ms."""
 
 _shapes: dict[str, "_Shape"] = {}
+_keepers: dict[str, "_Keeper"] = {}
+
+
+class _Keeper:
+    """One connection for what is done between tests, on a loop of its own, since each test has another loop.
+
+    A new connection for each of them took as much of the processor as the work itself.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._db: Any = None
+        self._loop = asyncio.new_event_loop()
+        Thread(target=self._loop.run_forever, name="keeper of schemas", daemon=True).start()
+
+    async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._done(work), self._loop))
+
+    async def _done(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        if self._db is None or self._db.is_closed():
+            # It does not wait without end for a test that left a transaction open.
+            self._db = await asyncpg.connect(self._address, server_settings={"lock_timeout": "20s"})
+        return await work(self._db)
+
+    def close(self) -> None:
+        """Leave no open socket behind, which would warn at the end of the run."""
+        if self._db is not None:
+            self._loop.call_soon_threadsafe(self._db.terminate)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+def _keeper_of(server: Server) -> _Keeper:
+    if server.address not in _keepers:
+        _keepers[server.address] = _Keeper(server.address)
+        atexit.register(_keepers[server.address].close)
+    return _keepers[server.address]
 
 
 class _Shape:
@@ -87,48 +131,36 @@ async def opened(
 
 async def _wrongly_listed(server: Server, name: str) -> list[tuple[str, int]]:
     """Return the occurrences that `active` or `claimable` lacks, or has although they are not."""
-    db = await _connected(server)
-    try:
-        if await db.fetchval("select to_regclass($1)", f"{name}.claimable") is None:
-            return []
-        return [tuple(row) for row in await db.fetch(_WRONGLY_LISTED.format(name))]
-    finally:
-        await db.close()
-
-
-async def _connected(server: Server) -> Any:
-    """Return a connection that does not wait without end for a test that left a transaction open."""
-    return await asyncpg.connect(server.address, server_settings={"lock_timeout": "20s"})
+    keeper = _keeper_of(server)
+    if await keeper.run(lambda db: db.fetchval("select to_regclass($1)", f"{name}.claimable")) is None:
+        return []
+    return [tuple(row) for row in await keeper.run(lambda db: db.fetch(_WRONGLY_LISTED.format(name)))]
 
 
 async def _drop(server: Server, name: str) -> None:
-    db = await _connected(server)
-    await db.execute(f"drop schema if exists {name} cascade")
-    await db.close()
+    await _keeper_of(server).run(lambda db: db.execute(f"drop schema if exists {name} cascade"))
 
 
 async def _emptied(server: Server, name: str) -> bool:
     """Empty the tables; return False if the schema no longer has the shape that migrations give it."""
-    shape = _shapes.get(server.address)
-    db = await _connected(server)
-    try:
-        if shape is None or await db.fetchval(_PARTS, name) != shape.parts:
-            return False
-        await db.execute(
-            _EMPTY.format(schema=name, full=FULL_BYTES, filled=", ".join(f"'{table}'" for table in shape.filled))
-        )
-    finally:
-        await db.close()
+    shape, keeper = _shapes.get(server.address), _keeper_of(server)
+    if shape is None or await keeper.run(lambda db: db.fetchval(_PARTS, name)) != shape.parts:
+        return False
+    filled = ", ".join(f"'{table}'" for table in shape.filled)
+    await keeper.run(lambda db: db.execute(_EMPTY.format(schema=name, full=FULL_BYTES, filled=filled)))
     return True
 
 
 async def _shape(server: Server, name: str) -> _Shape:
-    db = await asyncpg.connect(server.address)
-    tables = [row["relname"] for row in await db.fetch(_TABLES, name)]
-    filled = [table for table in tables if await db.fetchval(f"select exists (select from {name}.{table})")]
-    parts = await db.fetchval(_PARTS, name)
-    await db.close()
+    keeper = _keeper_of(server)
+    tables = [row["relname"] for row in await keeper.run(lambda db: db.fetch(_TABLES, name))]
+    filled = [table for table in tables if await keeper.run(_is_filled(f"{name}.{table}"))]
+    parts = await keeper.run(lambda db: db.fetchval(_PARTS, name))
     return _Shape(parts, [table for table in filled if table != "clock"])
+
+
+def _is_filled(table: str) -> Callable[[Any], Awaitable[bool]]:
+    return lambda db: db.fetchval(f"select exists (select from {table})")
 
 
 _TABLES = "select relname from pg_class where relnamespace = $1::text::regnamespace and relkind = 'r'"
