@@ -104,10 +104,10 @@ def run(arguments: Sequence[str]) -> int:
 def test(arguments: Sequence[str]) -> int:
     """The tests ran: all of them, spread over the cores, or exactly what the arguments name.
 
-    There is one process more than cores, since a third of the time tests wait for servers and other processes.
+    There are twice as many processes as cores, since a third of the time tests wait for servers and other processes.
     """
     named = [argument for argument in arguments if argument != EXPLORE]
-    chosen = named or ["-n", str(min(cores() + 1, 8)), "--dist", "worksteal"]
+    chosen = named or ["-n", str(min(2 * cores(), 8)), "--dist", "worksteal"]
     python = environment()
     compile_sources(python)
     # Where none can be had, the browser tests fail and say how to get one; the others are of use all the same.
@@ -121,8 +121,12 @@ def test(arguments: Sequence[str]) -> int:
 
 
 def compile_sources(python: Path) -> None:
-    """Write bytecode of the code: hundreds of processes that tests start read it, also where none may write it."""
+    """Write bytecode of the code: hundreds of processes that tests start read it, also where none may write it.
+
+    The second is what pytest itself reads, with its own asserts.
+    """
     quietly([python, "-m", "compileall", "-q", "-j", str(cores()), "src", "tests"])
+    quietly([python, "-m", "tests.rewritten"])
 
 
 def cores() -> int:

@@ -1,18 +1,13 @@
 """What follows from the declarations of the policies says what they say."""
 
-from pathlib import Path
-
-import pytest
-
 from everytick.domain.config import POLICIES, Level
 from everytick.sources.yaml_models import JobModel, TaskModel
 from tests.tidy.generated import OPTIONS_PAGE, files
 
 
-@pytest.mark.parametrize(("path", "text"), files().items(), ids=[path.name for path in files()])
-def test_what_follows_from_the_policies_is_up_to_date(path: Path, text: str) -> None:
+def test_what_follows_from_the_policies_is_up_to_date() -> None:
     """If this fails: python3 dev.py docs writes it anew."""
-    assert path.read_text(encoding="utf-8") == text
+    assert [path.name for path, text in files().items() if path.read_text(encoding="utf-8") != text] == []
 
 
 def test_the_page_of_options_names_every_key_of_a_job() -> None:

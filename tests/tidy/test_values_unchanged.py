@@ -6,6 +6,7 @@ that mypy cannot type, and ways around plain assignment.
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
 from tests.tidy.tree import parsed, under
 
@@ -22,11 +23,9 @@ SETTERS = {
 """The modules that may set an attribute by its name, and what they set."""
 
 
-def classes() -> Iterator[tuple[str, ast.ClassDef]]:
-    for path in under("src/"):
-        for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.ClassDef):
-                yield path, node
+@cache
+def classes() -> list[tuple[str, ast.ClassDef]]:
+    return [(path, node) for path in under("src/") for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)]
 
 
 def is_value(cls: ast.ClassDef) -> bool:
@@ -57,21 +56,45 @@ def base_of(attribute: ast.Attribute) -> str:
     return attribute.value.id if isinstance(attribute.value, ast.Name) else ""
 
 
-VALUES = {cls.name: fields_of(cls) for _, cls in classes() if is_value(cls)}
-FIELDS = set().union(*VALUES.values())
-OTHERS = [cls for _, cls in classes() if not is_value(cls)]
-OTHER_NAMES = {cls.name for cls in OTHERS}
-CHANGEABLE = {
-    name
-    for cls in OTHERS
-    for name in (*fields_of(cls), *setters_of(cls), *(each.attr for each in assigned(cls) if base_of(each) == "self"))
-}
-"""Attributes of classes that are no values."""
+@cache
+def values() -> dict[str, set[str]]:
+    """Return the fields of each value by its name."""
+    return {cls.name: fields_of(cls) for _, cls in classes() if is_value(cls)}
+
+
+@cache
+def fields() -> set[str]:
+    return set().union(*values().values())
+
+
+@cache
+def others() -> list[ast.ClassDef]:
+    return [cls for _, cls in classes() if not is_value(cls)]
+
+
+@cache
+def changeable() -> set[str]:
+    """Return the attributes of classes that are no values."""
+    return {
+        name
+        for cls in others()
+        for name in (
+            *fields_of(cls),
+            *setters_of(cls),
+            *(each.attr for each in assigned(cls) if base_of(each) == "self"),
+        )
+    }
+
+
+@cache
+def names_of_values() -> set[str]:
+    """Return the names that no other class has."""
+    return values().keys() - {cls.name for cls in others()}
 
 
 def test_values_are_found() -> None:
-    assert len(VALUES) > 150
-    assert {"status", "runs", "watermark"} <= FIELDS
+    assert len(values()) > 150
+    assert {"status", "runs", "watermark"} <= fields()
 
 
 def test_no_value_assigns_its_own_attributes() -> None:
@@ -89,7 +112,7 @@ def test_no_attribute_that_only_values_have_is_assigned() -> None:
         f"{path}:{each.lineno}"
         for path in under("src/")
         for each in assigned(parsed(path))
-        if each.attr in FIELDS and each.attr not in CHANGEABLE
+        if each.attr in fields() and each.attr not in changeable()
     ] == []
 
 
@@ -111,7 +134,7 @@ def value_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[st
         each.arg
         for each in (*found.posonlyargs, *found.args, *found.kwonlyargs)
         if each.annotation is not None
-        and ast.unparse(each.annotation).removesuffix(" | None").strip("'\"") in VALUES.keys() - OTHER_NAMES
+        and ast.unparse(each.annotation).removesuffix(" | None").strip("'\"") in names_of_values()
     }
 
 
