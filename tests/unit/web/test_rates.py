@@ -122,7 +122,7 @@ def test_the_depth_is_that_of_the_parsed_value(value: Any) -> None:
 
 
 def test_a_body_of_brackets_is_judged_in_a_moment() -> None:
-    """A loop over its bytes would hold up the ticks of this process."""
+    """A loop over its bytes would hold up the ticks of this process. Counted is what the thread itself takes."""
     for body in (
         b"[]" * 500_000,
         b'"' * 1_000_000,
@@ -130,6 +130,6 @@ def test_a_body_of_brackets_is_judged_in_a_moment() -> None:
         b"[" * 1_000_000,
         b"[" * 500_000 + b"]" * 500_000,
     ):
-        began = time.perf_counter()
+        began = time.thread_time()
         depth(body)
-        assert time.perf_counter() - began < 1
+        assert time.thread_time() - began < 1
