@@ -268,7 +268,7 @@ def test_the_order_in_which_tasks_succeed_does_not_matter(definition: Job, order
     assert {run.attempts for run in life.state.runs} <= {1}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_the_short_way_says_what_the_long_way_says(data: st.DataObject) -> None:
     """Whatever is told at any place of any life, likely or not: the short way is never another one."""

@@ -44,7 +44,7 @@ def _enables(seen: JobSnapshot, now: datetime) -> JobSnapshot:
     return resume(None)(replace(seen, editions=(*seen.editions, edition)), now)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.sampled_from(RULES), policies(), steps(facts()), st.integers(1, 100))
 def test_it_is_one_occurrence_at_its_time_or_after_it(
     rule: str, given_policies: dict[str, Any], lives: list[Step], limit: int

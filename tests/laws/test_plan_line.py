@@ -117,7 +117,7 @@ def test_a_catch_up_costs_no_live_instant(history: History) -> None:
         assert by_asking or not {each.id for each in superseded} & {each.id for each in waits}, looked
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(histories())
 def test_every_waiting_occurrence_has_a_busy_one_before_it(history: History) -> None:
     """Liveness; F4: and none waits while there is room, unless the job is planned again at once."""

@@ -16,7 +16,7 @@ def test_a_life_is_full_of_trouble() -> None:
     assert set(told) >= {*FAULTS, "people"}
 
 
-@pytest.mark.parametrize("seed", seeds(*range(24)))
+@pytest.mark.parametrize("seed", seeds(*range(8)))
 def test_whatever_goes_wrong_everything_comes_right(seed: int) -> None:
     """E1, E2, E8, G1, G9, I4, C11."""
     lived(seed, World)
