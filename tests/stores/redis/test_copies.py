@@ -1,6 +1,8 @@
 """What the store in Redis has alone: copies that follow a log, commits that lose a race, and a server that forgets."""
 
 import asyncio
+import os
+import signal
 from typing import Any
 
 import pytest
@@ -256,3 +258,36 @@ async def test_a_copy_that_is_read_anew_makes_no_store(redis: Server, clock: Man
             await store._load()
         assert not await store._door.client.exists(store._door.address.key("head"))
         await store.close()
+
+
+async def test_a_cancellation_is_never_swallowed(redis: Server, clock: ManualClock) -> None:
+    """A node that stops cancels its loops, and would wait for one that goes on. Each comes at another await."""
+    async with opened_redis(redis, clock) as store:
+
+        async def forever() -> None:
+            while True:
+                await store.beat("node-1", [])
+
+        for turns in range(60):
+            beating = asyncio.create_task(forever())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            beating.cancel()
+            done, _ = await asyncio.wait([beating], timeout=5)
+            assert done, f"a cancellation after {turns} turns of the loop was swallowed"
+
+
+async def test_a_server_that_stands_still_is_away(redis: Server, clock: ManualClock, monkeypatch: Any) -> None:
+    monkeypatch.setattr("everytick.stores.redis.door._SECONDS", 0.2)
+    async with opened_redis(redis, clock) as store:
+        await put(store, job())
+        assert redis.pid is not None
+        os.kill(redis.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(StoreUnavailable):
+                await store.beat("node-1", [])
+        finally:
+            os.kill(redis.pid, signal.SIGCONT)
+        monkeypatch.undo()
+        await store.beat("node-1", [])
+        assert 1 <= (await store.nodes())[0].beats <= 2

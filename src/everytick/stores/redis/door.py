@@ -1,12 +1,12 @@
 """Connections to the server, the scripts, and what failures mean. Nothing here knows a row."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from everytick.domain.values import value
@@ -17,6 +17,8 @@ try:
     from redis import exceptions
 except ImportError:  # pragma: no cover - told once, with what to install
     raise MissingExtra("the Redis store", "redis") from None
+
+T = TypeVar("T")
 
 SCHEMES = ("redis", "rediss", "valkey", "valkeys")
 _USUAL_PREFIX = "everytick"
@@ -83,8 +85,10 @@ class RedisDoor:
             self._client = driver.Redis.from_url(
                 self.address.url,
                 decode_responses=True,
-                socket_timeout=_SECONDS,
+                # No limit of the driver's: it waits in a way that may swallow a cancellation before Python 3.12.
+                socket_timeout=None,
                 socket_connect_timeout=_SECONDS,
+                socket_keepalive=True,
                 health_check_interval=30,
                 retry=None,
                 client_name="everytick",
@@ -113,14 +117,21 @@ class RedisDoor:
         except exceptions.ResponseError as error:
             raise StoreBroken(str(self.address), str(error)) from error
 
+    async def asked(self, question: Awaitable[T]) -> T:
+        """Return the server's answer. One that takes too long counts as none."""
+        with self.failures():
+            async with asyncio.timeout(_SECONDS):
+                return await question
+
     async def call(self, name: str, keys: Sequence[str], arguments: Sequence[str]) -> Any:
         """Carry out a script, by its hash; the server is told its text when it does not know it."""
-        text = script(name)
-        with self.failures():
-            try:
-                return await self.client.evalsha(_hash(text), len(keys), *keys, *arguments)
-            except exceptions.NoScriptError:
-                return await self.client.eval(text, len(keys), *keys, *arguments)
+        return await self.asked(self._called(script(name), keys, arguments))
+
+    async def _called(self, text: str, keys: Sequence[str], arguments: Sequence[str]) -> Any:
+        try:
+            return await self.client.evalsha(_hash(text), len(keys), *keys, *arguments)
+        except exceptions.NoScriptError:
+            return await self.client.eval(text, len(keys), *keys, *arguments)
 
     @asynccontextmanager
     async def subscribed(self, channel: str) -> AsyncIterator[Any]:

@@ -111,28 +111,27 @@ class ChangeLog:
     async def load(self, replica: Replica) -> None:
         """Read the whole store into an empty copy."""
         await self.open()
-        with self._door.failures():
-            client = self._door.client
-            for name in replica.tables:
-                if fields := await client.hgetall(self._key(name)):
-                    replica.take({name: fields})
-            jobs = sorted(await client.smembers(self._key("jobs")))
-            await self._load_rows(replica, [f"{JOB}{id_}" for id_ in jobs])
-            for some in _parts(jobs):
-                pipeline = client.pipeline(transaction=False)
-                for id_ in some:
-                    pipeline.zrange(self._key(f"{JOB}{id_}/occurrences"), 0, -1)
-                found = zip(some, await pipeline.execute(), strict=True)
-                await self._load_rows(
-                    replica, [f"{JOB}{id_}{OCCURRENCE}{each}" for id_, members in found for each in members]
-                )
+        asked, client = self._door.asked, self._door.client
+        for name in replica.tables:
+            if fields := await asked(client.hgetall(self._key(name))):
+                replica.take({name: fields})
+        jobs = sorted(await asked(client.smembers(self._key("jobs"))))
+        await self._load_rows(replica, [f"{JOB}{id_}" for id_ in jobs])
+        for some in _parts(jobs):
+            pipeline = client.pipeline(transaction=False)
+            for id_ in some:
+                pipeline.zrange(self._key(f"{JOB}{id_}/occurrences"), 0, -1)
+            found = zip(some, await asked(pipeline.execute()), strict=True)
+            await self._load_rows(
+                replica, [f"{JOB}{id_}{OCCURRENCE}{each}" for id_, members in found for each in members]
+            )
 
     async def _load_rows(self, replica: Replica, paths: Sequence[str]) -> None:
         for some in _parts(paths):
             pipeline = self._door.client.pipeline(transaction=False)
             for path in some:
                 pipeline.hgetall(self._key(path))
-            rows: Iterable[Mapping[str, str]] = await pipeline.execute()
+            rows: Iterable[Mapping[str, str]] = await self._door.asked(pipeline.execute())
             replica.take({path: dict(fields) for path, fields in zip(some, rows, strict=True) if fields})
 
 
@@ -169,7 +168,6 @@ async def format_of(url: str, prefix: str) -> int:
     """Return the format of the rows in a store, 0 if there is none, and change nothing."""
     door = RedisDoor(RedisAddress(url, prefix))
     try:
-        with door.failures():
-            return int(await door.client.hget(door.address.key("head"), "format") or 0)
+        return int(await door.asked(door.client.hget(door.address.key("head"), "format")) or 0)
     finally:
         await door.close()

@@ -57,6 +57,9 @@ from everytick.stores.redis.replica import Replica
 T = TypeVar("T")
 A = TypeVar("A")
 
+_HEARING_SECONDS = 60.0
+"""How long the bell is listened for before the connection is looked at."""
+
 _TRIES = 50
 """How often a verb runs again because another process was faster. One of them succeeds each time."""
 
@@ -198,8 +201,7 @@ class RedisStore:
 
     async def check_writable(self) -> None:
         """Return if the server takes writes."""
-        with self._door.failures():
-            await self._door.client.set(self._door.address.key("check"), "1", ex=1)
+        await self._door.asked(self._door.client.set(self._door.address.key("check"), "1", ex=1))
 
     async def bell(self, seconds: float) -> bool:
         """Wait up to `seconds` for a hint that something changed. Return whether one came."""
@@ -220,7 +222,7 @@ class RedisStore:
                 # What was written before the channel was heard would be missed.
                 self._rung.set()
                 while True:
-                    message = await heard.get_message(timeout=None)
+                    message = await heard.get_message(timeout=_HEARING_SECONDS)
                     if message is not None and number_of(message["data"]) > self._log.number:
                         self._rung.set()
 
