@@ -1,6 +1,10 @@
-"""Every test here has a fleet of its own, and runs on a store that processes can share: SQLite and PostgreSQL."""
+"""Every test here has a fleet of its own, and runs on a store that processes can share.
+
+That is SQLite and PostgreSQL, and Redis for tests that are marked `ON_REDIS_TOO`: two prove what nodes alone decide.
+"""
 
 import asyncio
+import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -10,10 +14,14 @@ import pytest
 
 from tests.acceptance.node.fleet import Fleet
 from tests.acceptance.node.stoppable import StoppableServer
+from tests.acceptance.node.stoppable_redis import StoppableRedis
 from tests.servers import keeper
 from tests.servers.launch import Server
 
 _numbers = count(1)
+
+ON_REDIS_TOO = pytest.mark.parametrize("address", ["sqlite", "postgres", "redis"], indirect=True)
+"""The test is about commits that race or come too late, and each store has its own way to refuse them."""
 
 
 @pytest.fixture
@@ -32,11 +40,23 @@ def server() -> Iterator[StoppableServer]:
             made.stop()
 
 
+@pytest.fixture
+def redis_server() -> Iterator[StoppableRedis]:
+    with keeper.folder() as scratch:
+        made = StoppableRedis(scratch)
+        try:
+            yield made
+        finally:
+            made.kill()
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty store."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'store.db'}"
+    if request.param == "redis":
+        return f"{request.getfixturevalue('redis').address}?prefix=acceptance-{os.getpid()}-{next(_numbers)}"
     return asyncio.run(new_database(request.getfixturevalue("postgres")))
 
 

@@ -1,5 +1,6 @@
 """Several applications on one store, each in processes of its own."""
 
+from tests.acceptance.node.conftest import ON_REDIS_TOO
 from tests.acceptance.node.fleet import Fleet
 from tests.acceptance.node.records import query
 
@@ -25,6 +26,7 @@ def test_an_application_that_was_down_catches_up_though_another_was_up(fleet: Fl
     assert query(address, f"select why from {schema}skipped_spans where job = 'job of a'") == []
 
 
+@ON_REDIS_TOO
 def test_two_applications_with_one_name_of_a_job_run_each_its_own_function(fleet: Fleet, address: str) -> None:
     """A4, C-42: the second leaves the job to its owner, says so with both names, and runs none of it.
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from everytick.stores.base import Whole
+from tests.acceptance.node.conftest import ON_REDIS_TOO
 from tests.acceptance.node.fleet import Fleet, Node
 from tests.acceptance.node.records import all_records
 
@@ -31,6 +32,7 @@ class Line(NamedTuple):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@ON_REDIS_TOO
 def test_fifty_blows_lose_nothing_and_repeat_nothing(address: str, fleet: Fleet, tmp_path: Path) -> None:
     """S0-070, S0-072: one occurrence per instant, none lost, no holes, no zombie's word in a record."""
     file, seed = tmp_path / "lines", random.randrange(10**6)

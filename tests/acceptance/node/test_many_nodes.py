@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 
 from everytick.domain.ids import job_id
+from tests.acceptance.node.conftest import ON_REDIS_TOO
 from tests.acceptance.node.fleet import Fleet
 from tests.acceptance.node.records import all_records
 
@@ -12,6 +13,7 @@ INSTANTS = 3
 JOBS = ("on_the_loop", "in_a_thread")
 
 
+@ON_REDIS_TOO
 def test_each_instant_is_run_by_exactly_one_of_several_nodes(address: str, fleet: Fleet) -> None:
     """S0-070, S0-071, S1-002, S1-035: the bodies' own lines are counted, and the records agree with them."""
     for _ in range(NODES):
@@ -32,6 +34,7 @@ def test_each_instant_is_run_by_exactly_one_of_several_nodes(address: str, fleet
     assert {len(whole.attempts) for whole in completed} == {1}
 
 
+@ON_REDIS_TOO
 def test_no_instant_is_lost_when_every_node_is_killed_at_once(address: str, fleet: Fleet) -> None:
     """S1-028, S0-090: the node that comes afterwards finds what was due meanwhile; nothing is due twice."""
     killed = [fleet.start("seconds", address) for _ in range(2)]

@@ -1,11 +1,13 @@
 """A node that dies in the middle of a task: another one settles what it held, as each job wants it."""
 
+from tests.acceptance.node.conftest import ON_REDIS_TOO
 from tests.acceptance.node.fleet import WITHIN, Fleet
 from tests.acceptance.node.records import all_records
 
 WAYS = {"fail", "restart", "resume"}
 
 
+@ON_REDIS_TOO
 def test_what_a_killed_node_held_is_settled_by_another_as_each_job_wants_it(address: str, fleet: Fleet) -> None:
     """S4-040, S0-071, S0-073: on_orphan fail ends it, restart begins anew, resume keeps the finished task.
 

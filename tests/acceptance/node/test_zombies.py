@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from tests.acceptance.node.conftest import ON_REDIS_TOO
 from tests.acceptance.node.fleet import Fleet, freeze
 from tests.acceptance.node.records import all_records
 
@@ -21,6 +22,7 @@ def nobody_writing(address: str) -> Iterator[None]:
         db.execute("rollback")
 
 
+@ON_REDIS_TOO
 def test_a_frozen_node_that_wakes_up_changes_no_record_of_what_was_taken_from_it(address: str, fleet: Fleet) -> None:
     """S0-072, S4-049: its occurrence was taken over with a higher fence and run to its end, which stays as it is."""
     zombie = fleet.start("zombie", address)
