@@ -498,13 +498,13 @@ class StoreBroken(StoreUnavailable):
 
 
 class StoreGone(StoreUnavailable):
-    """The file that was opened is no longer the one at its path: what is written to it is lost, so the node stops."""
+    """The store that was opened is no longer the one at its address: what is written is lost, so the node stops."""
 
     code = "store_gone"
 
     def _message(self) -> str:
         return (
-            f"{shown(self.store)} is gone: {shown(self.reason)}; nothing more is written: put the right file in its "
+            f"{shown(self.store)} is gone: {shown(self.reason)}; nothing more is written: put the right one in its "
             "place and start this node again"
         )
 

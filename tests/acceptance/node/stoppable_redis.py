@@ -3,13 +3,16 @@
 import os
 import signal
 from pathlib import Path
-from subprocess import Popen
+from typing import TYPE_CHECKING, Any
 
 import redis
 
 from tests.acceptance.node.fleet import WITHIN
 from tests.servers import keeper
 from tests.servers.installations import redis_installations
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 
 class StoppableRedis:
@@ -32,8 +35,9 @@ class StoppableRedis:
     def kill(self) -> None:
         """It is gone at once."""
         assert self._process is not None
-        self._process.kill()
-        self._process.wait(WITHIN)
+        with self._process as process:
+            process.kill()
+            process.wait(WITHIN)
 
     def freeze(self) -> None:
         """It stands still, with its connections open, until `thaw`."""
@@ -46,19 +50,20 @@ class StoppableRedis:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
-    def saved(self) -> bytes:
-        """Return what is on its disk, every commit whole."""
-        return self._file.read_bytes()
+    def saved(self) -> dict[Path, bytes]:
+        """Return what is on its disk now."""
+        self.freeze()
+        try:
+            return {file: file.read_bytes() for file in self._scratch.rglob("appendonly*") if file.is_file()}
+        finally:
+            self.thaw()
 
-    def put_back(self, saved: bytes) -> None:
-        """Put what was on its disk there again; it is gone meanwhile."""
-        self._file.write_bytes(saved)
+    def put_back(self, saved: dict[Path, bytes]) -> None:
+        """Put what was on its disk there again, while it is gone: all that was written since is lost."""
+        for file, contents in saved.items():
+            file.write_bytes(contents)
 
-    @property
-    def _file(self) -> Path:
-        return self._scratch / "appendonly.aof"
-
-    @property
-    def client(self) -> "redis.Redis":
-        """A connection for what an operator does."""
-        return redis.Redis(port=self._port, decode_responses=True)
+    def tell(self, *command: str) -> Any:
+        """Carry out a command of an operator's and return its answer."""
+        with redis.Redis(port=self._port, decode_responses=True) as client:
+            return client.execute_command(*command)

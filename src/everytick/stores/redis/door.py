@@ -37,6 +37,10 @@ _AWAY = (
 )
 
 
+_PASSING = ("OOM", "MISCONF", "NOREPLICAS", "READONLY", "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN")
+"""What a server says that cannot write for a while. Redis 6 wraps it in an error of its own if a script was refused."""
+
+
 @value
 class RedisAddress:
     """The address of the store: the server's URL, and the name under which all keys stand."""
@@ -112,9 +116,9 @@ class RedisDoor:
             raise StoreBroken(str(self.address), str(error), "give the address a user and password that may") from error
         except _AWAY as error:
             raise StoreUnavailable(str(self.address), str(error) or type(error).__name__) from error
-        except exceptions.OutOfMemoryError as error:
-            raise StoreUnavailable(str(self.address), f"it has no memory left: {error}") from error
         except exceptions.ResponseError as error:
+            if any(word in str(error) for word in _PASSING):
+                raise StoreUnavailable(str(self.address), f"it takes no writes now: {error}") from error
             raise StoreBroken(str(self.address), str(error)) from error
 
     async def asked(self, question: Awaitable[T]) -> T:
