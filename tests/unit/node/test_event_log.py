@@ -88,16 +88,18 @@ def test_a_task_that_gives_up_is_one_error_without_a_warning(
 def test_a_task_that_fails_while_others_go_on_is_a_warning_and_the_occurrence_one_error(
     live: Live, said: Callable[[], Said], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A1: an hour may pass between the two."""
+    """A1: minutes may pass between the two."""
 
     async def story(world: World) -> None:
         async def long() -> None:
-            await passing(3600)
+            await passing(300)
 
-        job = await world.define("both", {"x": boom, "y": long}, mode="parallel", failure="continue", task_timeout="2h")
+        job = await world.define(
+            "both", {"x": boom, "y": long}, mode="parallel", failure="continue", task_timeout="10m"
+        )
         node = world.node()
         await node.start()
-        await world.ended(await world.trigger(job), "2h")
+        await world.ended(await world.trigger(job), "10m")
         await node.stop()
 
     live(story)

@@ -9,6 +9,7 @@ from everytick import every
 from everytick.domain.decisions import Plan
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.schedule import Schedule
+from everytick.node.planner import BATCH
 from everytick.stores.base import Batch, Offer
 from tests.stores.acting import put_all
 from tests.unit.node.conftest import Live
@@ -56,7 +57,7 @@ async def _with_many_bad(world: World, count: int, good: Any, schedule: Schedule
     return picky, made
 
 
-def test_a_thousand_unwritable_jobs_starve_no_other(live: Live) -> None:
+def test_more_unwritable_jobs_than_a_batch_starve_no_other(live: Live) -> None:
     """D7: they are set aside for a minute, and what is due beside them is planned when it is due."""
 
     async def story(world: World) -> None:
@@ -65,7 +66,7 @@ def test_a_thousand_unwritable_jobs_starve_no_other(live: Live) -> None:
         async def body() -> None:
             ran.append(world.now())
 
-        _, job = await _with_many_bad(world, 1_000, body, every("1m", start=NOON))
+        _, job = await _with_many_bad(world, BATCH + 100, body, every("1m", start=NOON))
         node = world.node()
         await node.start()
         await pause("2m")
