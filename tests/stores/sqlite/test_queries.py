@@ -102,7 +102,7 @@ INDEXES = {
         counted_of covered_runs last_runs latest_lengths steps_of_jobs window_runs_of
         existing_fills existing_fills_back history_page_of last_kept promised_runs purgeable runs_at trial_counts""",
     "INDEX limit_start_by_time": "forget_starts forget_starts_of started_in",
-    "INDEX occurrence_ready": "ready_in_lane ready_occurrences waiting_in_lanes",
+    "INDEX occurrence_ready": "ready_in_lane ready_in_lanes ready_occurrences waiting_in_lanes",
     "INDEX pause_job": "forget_pauses pauses_of_jobs purge_pauses rewind_pauses",
     "INDEX span_job": "promised_spans purge_spans spans_of undo_spans",
     "INDEX sqlite_autoindex_adjustment_1": """
@@ -161,7 +161,8 @@ SMALL = {
     "ready_occurrences": "reach",
     "limits_hold": "reach",
     "started_in": "n",
-    "reaches": "reach",
+    "reaches": "reach brake",
+    "hold_reaches": "brake",
     "brakes": "brake",
     "forget_brakes": "brake",
     "limit_changes": "limit_change",

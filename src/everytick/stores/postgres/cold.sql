@@ -576,6 +576,32 @@ with ripe as materialized (
 )
 update {schema}.occurrence o set is_early = false where o.handle = any(array(select handle from ripe));
 
+-- ready_in_lanes --
+-- Returns what `ready_in_lane` does, of many texts of needs at once.
+select f.handle, f.job_key, f.version, f.priority, f.line_at, f.occurrence_id, lanes.needs
+  from {rows lanes: needs text}
+ cross join lateral (
+       select r.handle, r.job_key, r.version, c.priority, c.line_at, c.id as occurrence_id
+         from {schema}.claimable c
+        cross join lateral (
+              select r.handle, r.job_key, r.version from {schema}.occurrence r
+               where r.handle = c.handle
+                 and not r.is_early and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
+                 and r.job_key <> all(array(select j.job_key from {schema}.job j where j.id {in job_ids}))
+                 and (r.status = {pending} or not exists (
+                      select from {schema}.job_version d
+                       where d.job_key = r.job_key and not d.enabled
+                         and d.version = (select s.version from {schema}.job_state s where s.job_key = r.job_key)
+                      offset 0))
+                 and (not r.superseded_by_next or not (
+                      exists (select from {schema}.job_state s
+                               where s.job_key = r.job_key and s.wake_at <= :now offset 0)
+                      or exists (select from {schema}.wake w where w.job_key = r.job_key offset 0)))
+              offset 0) r
+        where not c.is_early and c.needs = lanes.needs
+        order by c.priority desc, c.line_at, c.id
+        limit :limit) f;
+
 -- ready_in_lane --
 -- Returns what may start now of one text of needs, higher priority first, then the oldest in line; without some jobs, and
 -- without some occurrences. A retry that the next instant supersedes waits while its job is due, and one of a disabled

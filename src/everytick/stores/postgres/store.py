@@ -191,8 +191,7 @@ class PostgresStore(ColdVerbs):
 
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
-        claims = await self._execution.claim(scope, limit)
-        return await self._claim_within_limits(scope, limit) if claims is None else claims
+        return await self._claim_by(partial(self._execution.claim, scope, limit), scope, limit)
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Write each step whose claim still has the fence and token of the occurrence."""

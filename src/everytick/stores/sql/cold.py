@@ -2,7 +2,7 @@
 
 import builtins
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -67,6 +67,7 @@ class ColdVerbs(ABC):
     """The shared verbs. A store defines how it carries a verb out, and has its own hot verbs."""
 
     _q: ColdQueries
+    _are_limits_held = False
     folds_at_once: ClassVar[int]
 
     @abstractmethod
@@ -125,9 +126,20 @@ class ColdVerbs(ABC):
         """Delete up to `limit` occurrences of a removed job, and the job with the last of them."""
         return await self._transact(partial(purging.purge, self._q, job_id, limit))
 
-    async def _claim_within_limits(self, scope: NodeScope, limit: int) -> builtins.list[Claim]:
-        """Claim where a limit or brake holds."""
-        return await self._transact(partial(limiting.claim, self._q, scope, limit, new_token()))
+    async def _claim_by(
+        self, plain: Callable[[], Awaitable[builtins.list[Claim] | None]], scope: NodeScope, limit: int
+    ) -> builtins.list[Claim]:
+        """Claim by the plain way, which says None where a limit or brake holds, or within the limits.
+
+        Where one held a moment ago, the plain way is not tried first.
+        """
+        while True:
+            claims = None if self._are_limits_held else await plain()
+            if claims is None:
+                claims = await self._transact(partial(limiting.claim, self._q, scope, limit, new_token()))
+                self._are_limits_held = claims is not None
+            if claims is not None:
+                return claims
 
     async def _ahead_within_limits(self, ahead: Ahead) -> Ahead:
         """Return the same with the moment at which a limit or brake lets something start, if that comes sooner."""

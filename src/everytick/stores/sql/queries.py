@@ -204,6 +204,7 @@ class ColdQueries(Statements):
     begin_limited_claim: Statement
     owned: Statement
     ripen_lanes: Statement
+    ready_in_lanes: Statement
     ready_in_lane: Statement
     move_lanes: Statement
     waiting_in_lanes: Statement

@@ -832,7 +832,7 @@ delete from {schema}.breach where job_key = :job_key;
 -- reaches --
 -- Returns every reach for which a limit, a brake or a release holds, by name.
 select reach, most, rate_count, rate_per, is_burst, reason, set_by, set_at, release_count, release_per,
-       is_release_burst, release_left, released_at, released_by
+       is_release_burst, release_left, released_at, released_by, exists (select 1 from {schema}.brake) as has_brakes
   from {schema}.reach order by reach;
 
 -- brakes --
@@ -840,8 +840,11 @@ select reach, most, rate_count, rate_per, is_burst, reason, set_by, set_at, rele
 select reach, since_at, until_at, reason, braked_by, begins, ends from {schema}.brake order by reach, since_at, brake_key;
 
 -- hold_reaches --
--- Locks these reaches: no other claim counts or takes their places before the transaction ends.
-select r.reach from {schema}.reach r where r.reach {in reaches} order by r.reach {lock r};
+-- Locks these reaches and returns them: no other claim counts or takes their places before the transaction ends.
+select r.reach, r.most, r.rate_count, r.rate_per, r.is_burst, r.reason, r.set_by, r.set_at, r.release_count,
+       r.release_per, r.is_release_burst, r.release_left, r.released_at, r.released_by,
+       exists (select 1 from {schema}.brake) as has_brakes
+  from {schema}.reach r where r.reach {in reaches} order by r.reach {lock r};
 
 -- keep_reach --
 -- Writes what holds for a reach.
@@ -887,10 +890,14 @@ select starts.reach, starts.handle, starts.fence, starts.started_at
 on conflict do nothing;
 
 -- forget_starts --
--- Forgets claims of a reach that were made up to this moment and are over.
+-- Forgets claims of each reach that were made up to its moment and are over.
 delete from {schema}.limit_start
- where reach = :reach and started_at <= :over_at
-   and not exists (select 1 from {schema}.occurrence o where o.handle = limit_start.handle and o.owner is not null);
+ where (reach, handle, fence) in (
+       select s.reach, s.handle, s.fence
+         from {rows overs: reach text, over_at timestamptz}
+         cross join {schema}.limit_start s
+        where s.reach = overs.reach and s.started_at <= overs.over_at
+          and not exists (select 1 from {schema}.occurrence o where o.handle = s.handle and o.owner is not null));
 
 -- forget_starts_of --
 -- Forgets every claim of a reach.

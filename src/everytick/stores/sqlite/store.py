@@ -230,8 +230,8 @@ class SqliteStore(ColdVerbs):
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
         token = new_token()
-        claims = await self._write(lambda writing: running.claim(writing, self._definitions, scope, limit, token))
-        return await self._claim_within_limits(scope, limit) if claims is None else claims
+        plain = partial(self._write, lambda writing: running.claim(writing, self._definitions, scope, limit, token))
+        return await self._claim_by(plain, scope, limit)
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Write each step whose claim still has the fence and token of the occurrence."""

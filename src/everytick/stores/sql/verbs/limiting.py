@@ -6,7 +6,7 @@ wholly before it or sees it.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
@@ -147,15 +147,21 @@ def opens_at(q: ColdQueries) -> Verb[datetime | None]:
 # ------------------------------------------------------------------------------------------------------------ the claim
 
 
-def claim(q: ColdQueries, scope: NodeScope, limit: int, token: int) -> Verb[list[Claim]]:
-    """Give the node up to `limit` ready occurrences of its scope, by priority, then age, as far as there is room."""
+def claim(q: ColdQueries, scope: NodeScope, limit: int, token: int) -> Verb[list[Claim] | None]:
+    """Give the node up to `limit` ready occurrences of its scope, by priority, then age, as far as there is room.
+
+    None: no limit or brake holds.
+    """
     # Before any occurrence is locked: the verb that stops claims locks in this order too.
     yield q.begin_limited_claim()
     known: dict[str, Reach] = yield from _reaches(q)
+    if not known:
+        return None
     handles: list[int] = []
     for _ in range(_TRIES):
-        ready: list[_Ready] = yield from _sorted(q, scope, limit, known)
-        taken, lost = yield from _taken(q, scope, limit - len(handles), known, ready, token)
+        now: datetime = yield Ask.NOW
+        ready: list[_Ready] = yield from _sorted(q, scope, limit, known, now)
+        taken, lost = yield from _taken(q, scope, limit - len(handles), known, ready, token, now)
         handles += taken
         if not lost:
             break
@@ -165,21 +171,26 @@ def claim(q: ColdQueries, scope: NodeScope, limit: int, token: int) -> Verb[list
     return claims
 
 
-def _sorted(q: ColdQueries, scope: NodeScope, limit: int, known: Mapping[str, Reach]) -> Verb[list[_Ready]]:
+def _sorted(
+    q: ColdQueries, scope: NodeScope, limit: int, known: Mapping[str, Reach], now: datetime
+) -> Verb[list[_Ready]]:
     """Let the first occurrences of each line wait in the lanes that they belong to. Return the first of each, in order.
 
     What this process cannot read takes no place of others.
     """
-    now: datetime = yield Ask.NOW
     lanes: Rows = yield q.known_lanes()
     texts = {row["needs"] for row in lanes}
     unsorted = met_lanes(scope.met, texts)
     yield q.ripen_lanes(needs=unsorted, now=now)
+    seen: dict[str, tuple[list[Row], Found]] = yield from _first_of_all(q, scope, unsorted, limit, now)
     first: list[_Ready] = []
     while unsorted:
         needs = unsorted.pop(0)
         for turn in range(ROUNDS):
-            rows, found = yield from _first(q, scope, needs, limit if turn == 0 else LOOKED_AT, now)
+            if needs in seen:
+                rows, found = seen.pop(needs)
+            else:
+                rows, found = yield from _first(q, scope, needs, limit if turn == 0 else LOOKED_AT, now)
             strays = []
             for row in rows:
                 job = found.read[row["job_key"], row["version"]].job
@@ -194,9 +205,27 @@ def _sorted(q: ColdQueries, scope: NodeScope, limit: int, known: Mapping[str, Re
             texts.update(new)
             unsorted += new
             yield q.move_lanes(moves=strays)
+            for stray in strays:
+                # What was seen of that lane is without those that have come to it.
+                seen.pop(str(stray["needs"]), None)
         else:
             yield Ask.RING
     return sorted(first, key=lambda each: each.place)
+
+
+def _first_of_all(
+    q: ColdQueries, scope: NodeScope, lanes: Sequence[str], limit: int, now: datetime
+) -> Verb[dict[str, tuple[list[Row], Found]]]:
+    """Return the first ready occurrences of each of these needs, if this process can read all of them."""
+    asked = [{"needs": needs} for needs in lanes]
+    rows: Rows = yield q.ready_in_lanes(lanes=asked, job_ids=scope.unknown, now=now, limit=max(limit, 0))
+    found: Found = yield Versions(tuple({(row["job_key"], row["version"]) for row in rows}))
+    unreadable = {row["needs"] for row in rows if (row["job_key"], row["version"]) not in found.read}
+    seen: dict[str, tuple[list[Row], Found]] = {needs: ([], found) for needs in lanes if needs not in unreadable}
+    for row in sorted(rows, key=lambda row: _ready(row, row["needs"]).place):
+        if row["needs"] in seen:
+            seen[row["needs"]][0].append(row)
+    return seen
 
 
 def _first(q: ColdQueries, scope: NodeScope, needs: str, limit: int, now: datetime) -> Verb[tuple[list[Row], Found]]:
@@ -224,20 +253,20 @@ def _taken(
     known: Mapping[str, Reach],
     ready: Sequence[_Ready],
     token: int,
+    now: datetime,
 ) -> Verb[tuple[list[int], int]]:
     """Take the first of these for which there is room. Return their handles, and how many another claim has taken."""
     names = cached_names(known)
     wanted = {name for each in ready for name in names(each.needs)}
-    now: datetime = yield Ask.NOW
     # A reach that was full a moment ago is not waited for: the end that makes room rings.
     rooms: dict[str, int] = yield from _rooms(q, [known[name] for name in wanted], now)
     held_names = {name for name, left in rooms.items() if left}
     held_names |= {name for name, reach in known.items() if is_unsettled(reach, now)}
     reaches: dict[str, Reach] = {}
     if held_names:
-        yield q.hold_reaches(reaches=sorted(held_names))
+        held_rows: Rows = yield q.hold_reaches(reaches=sorted(held_names))
         now = yield Ask.NOW
-        reaches = yield from _reaches(q, held_names)
+        reaches = yield from _read_reaches(q, held_rows)
         reaches = yield from _settled(q, reaches, now)
         rooms |= yield from _rooms(q, reaches.values(), now)
     picks = chosen(ready, rooms, limit)
@@ -247,7 +276,6 @@ def _taken(
     still = {row["handle"]: row["fence"] for row in held}
     lost, picks = len(picks), [each for each in picks if each.handle in still]
     handles = [each.handle for each in picks]
-    now = yield Ask.NOW
     yield q.unlist_claimed(handles=handles)
     counted = cached_names(reaches)
     places = [each.handle for each in picks if counted(each.needs)]
@@ -270,12 +298,15 @@ def _note_starts(
     if not starts:
         return
     yield q.add_starts(starts=starts)
+    overs = []
     for name, count in sorted(Counter(str(start["reach"]) for start in starts).items()):
         after = spent(reaches[name], count)
         if after != reaches[name]:
             yield from _keep_reach(q, after)
         if not after.is_empty:
-            yield q.forget_starts(reach=name, over_at=forgotten_at(after, now))
+            overs.append({"reach": name, "over_at": forgotten_at(after, now)})
+    if overs:
+        yield q.forget_starts(overs=overs)
 
 
 # -------------------------------------------------------------------------------------------------------- what there is
@@ -340,12 +371,17 @@ def _uses(q: ColdQueries, reaches: Iterable[Reach], now: datetime) -> Verb[dict[
     return uses
 
 
-def _reaches(q: ColdQueries, names: Collection[str] | None = None) -> Verb[dict[str, Reach]]:
-    """Return every reach that has a limit, a brake or a release, or those of these names, by name."""
+def _reaches(q: ColdQueries) -> Verb[dict[str, Reach]]:
+    """Return every reach that has a limit, a brake or a release, by name."""
     rows: Rows = yield q.reaches()
+    return (yield from _read_reaches(q, rows))
+
+
+def _read_reaches(q: ColdQueries, rows: Rows) -> Verb[dict[str, Reach]]:
+    """Return the reaches of these rows, each with its brakes."""
     if not rows:
         return {}
-    braked: Rows = yield q.brakes()
+    braked: Rows = (yield q.brakes()) if rows[0]["has_brakes"] else ()
     brakes: dict[str, list[BrakeRecord]] = {}
     for row in braked:
         brakes.setdefault(row["reach"], []).append(
@@ -357,11 +393,7 @@ def _reaches(q: ColdQueries, names: Collection[str] | None = None) -> Verb[dict[
                 *(None if row[each] is None else schedule(row[each]) for each in ("begins", "ends")),
             )
         )
-    return {
-        row["reach"]: _reach(row, tuple(brakes.get(row["reach"], ())))
-        for row in rows
-        if names is None or row["reach"] in names
-    }
+    return {row["reach"]: _reach(row, tuple(brakes.get(row["reach"], ()))) for row in rows}
 
 
 def _reach(row: Row, brakes: tuple[BrakeRecord, ...]) -> Reach:
