@@ -67,13 +67,13 @@ def test_the_notice_is_sent_by_others_if_a_node_does_nothing_more_after_the_edit
         apply, frozen = world.store.apply, []
 
         async def apply_and_freeze(changes: Sequence[Edit], by: str = "") -> list[Stored]:
-            stored = await apply(changes, by)
+            stored: list[Stored] = await apply(changes, by)
             if by == "rollout":
                 frozen.append(changes)
                 await asyncio.Event().wait()
             return stored
 
-        world.store.apply = apply_and_freeze  # type: ignore[method-assign]
+        world.store.apply = apply_and_freeze
         job, receivers = await _tried(world, "rollout 50% after 4", fails=fails)
         assert await _in_force(world, job) == (3, {} if fails else {"new": True})
         assert len(frozen) == 1, "one of the nodes has stored it, and stands still since"
