@@ -147,7 +147,10 @@ class TaskRun:
 
 @value(frozen=True)
 class Attempt:
-    """One try at a TaskRun, numbered from 1; a retry never overwrites an earlier one. `node` ran it."""
+    """One try at a TaskRun, numbered from 1; a retry never overwrites an earlier one.
+
+    `node` ran it, or handed it over to the engine that `handed_to` names, with its id there.
+    """
 
     run_id: str
     number: int
@@ -159,6 +162,7 @@ class Attempt:
     progress: Progress | None = None
     log: Log | None = None
     node: str | None = None
+    handed_to: str | None = None
 
     def __post_init__(self) -> None:
         assert self.number >= 1, f"attempts of {self.run_id} are counted from 1, got {self.number}"

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from everytick.domain.job import Job
 from everytick.domain.needs import LATE
 from everytick.domain.nodes import NodeFacts
+from everytick.domain.notes import Handed
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
 from everytick.domain.questions import Question
 from everytick.domain.snapshots import Ended, JobSnapshot, PausedSpan
@@ -88,7 +89,8 @@ class ClaimKey(NamedTuple):
 class Claim:
     """An occurrence that a node owns, by its key.
 
-    `record` is the occurrence or a function that makes it: most tasks never ask for it.
+    `record` is the occurrence or a function that makes it: most tasks never ask for it. `handed` are its open
+    attempts that an earlier owner handed over to engines; only `reattach` and the orders of a beat tell them.
     """
 
     key: ClaimKey
@@ -96,6 +98,7 @@ class Claim:
     header: OccurrenceHeader
     life: OccurrenceLife
     job: Job
+    handed: tuple[Handed, ...] = ()
 
     @property
     def handle(self) -> int:

@@ -187,6 +187,17 @@ class RunStore(Protocol):
         Owner, fence and token change in one statement: one of many reapers gets the claim, and the old owner is
         fenced out before anything is decided. An occurrence that waited for a retry lost no attempt: it only becomes
         claimable again. Returns at most `limit` occurrences that ran, the oldest first.
+
+        An occurrence with an open attempt that was handed over is not lost with its node: of silent nodes it is left
+        to `reattach`.
+        """
+        ...
+
+    async def reattach(self, scope: NodeScope, limit: int, silent: Mapping[str, int]) -> list[Claim]:
+        """Give the node of the scope what these silent nodes have handed over to engines, as `orphans` takes the rest.
+
+        Those are the occurrences of the scope with an open attempt that has `handed_to`, the oldest first. Others are
+        left to a node that can ask their engine.
         """
         ...
 

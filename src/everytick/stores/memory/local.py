@@ -316,10 +316,11 @@ class LocalStore(MemoryStore):
             if handle is None:
                 continue
             for (task, number), attempt in row.attempts.items():
-                if attempt.started_at is not None and (attempt.log or attempt.progress):
+                if attempt.started_at is not None and (attempt.log or attempt.progress or attempt.handed_to):
                     fence = row.fence - 1 if row.status in ENDED else row.fence
                     claim = replace(self._claim_of(row), key=ClaimKey(handle, fence, row.token))
-                    notes.append((claim, Note(task, number, attempt.started_at, attempt.progress, attempt.log)))
+                    told = attempt.progress, attempt.log, attempt.handed_to
+                    notes.append((claim, Note(task, number, attempt.started_at, *told)))
         return notes
 
     def at_home(self, claim: Claim) -> Claim:

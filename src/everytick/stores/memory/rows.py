@@ -38,6 +38,7 @@ class AttemptRow:
     progress: Progress | None = None
     log: Log | None = None
     node: str | None = None
+    handed_to: str | None = None
 
     def record(self, run_id: str, number: int) -> Attempt:
         """Return the record that people see."""
@@ -51,6 +52,7 @@ class AttemptRow:
             progress=self.progress,
             log=self.log,
             node=self.node,
+            handed_to=self.handed_to,
         )
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
 from everytick.domain.decisions import Why
 from everytick.domain.nodes import NodeFacts
-from everytick.domain.notes import Note
+from everytick.domain.notes import Handed, Note
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, may_move
 from everytick.domain.steps import OccurrenceEnd, OccurrenceHeader, OccurrenceLife, Step, rules_of, runs_of
@@ -60,7 +61,7 @@ class Running(Base):
         return Orders(
             cancel=tuple((key, row.cancel) for key, row in own.items() if row.cancel is not None and key in named),
             gone=tuple(sorted(named - own.keys())),
-            adopt=tuple(self._claim_of(row) for key, row in own.items() if key not in named),
+            adopt=tuple(self._with_handed(self._claim_of(row)) for key, row in own.items() if key not in named),
             parks=tuple(key for key, row in own.items() if key in named and row.job.is_out_of_service(now)),
         )
 
@@ -85,11 +86,26 @@ class Running(Base):
         """Take over the claims in `keys`, and those of each silent node whose `beats` still has the value named."""
         still_silent = [node for node, beats in silent.items() if self._beats_of(node) == beats]
         orphans = {handle: row for node in still_silent for handle, row in self._tables.owned.get(node, {}).items()}
+        orphans = {handle: row for handle, row in orphans.items() if not _is_handed(row)}
         for key in keys:
             row = self._tables.handles.get(key.handle)
             if row is not None and _key(row) == key and row.owner is not None:
                 orphans[key.handle] = row
         return self._take_over(orphans.values(), reaper, limit, self._now())
+
+    async def reattach(self, scope: NodeScope, limit: int, silent: Mapping[str, int]) -> list[Claim]:
+        """Give the node of the scope what these silent nodes have handed over to engines."""
+        still_silent = [node for node, beats in silent.items() if self._beats_of(node) == beats]
+        held = [row for node in still_silent for row in self._tables.owned.get(node, {}).values()]
+        wanted = [row for row in held if _is_handed(row) and row.needs in scope.met]
+        known = [row for row in wanted if row.job.id not in scope.unknown]
+        claims = self._take_over(known, scope.node, limit, self._now())
+        for claim in claims:
+            self._tables.handles[claim.handle].node = scope.node
+        return [self._with_handed(claim) for claim in claims]
+
+    def _with_handed(self, claim: Claim) -> Claim:
+        return replace(claim, handed=_handed(self._tables.handles[claim.handle]))
 
     def _take_over(self, rows: Iterable[OccurrenceRow], node: str, limit: int, now: datetime) -> list[Claim]:
         """Fence out the owners of these, oldest first. A wait for a retry lost no attempt: it only gets no owner."""
@@ -232,6 +248,16 @@ def _key(row: OccurrenceRow) -> ClaimKey:
     return ClaimKey(row.handle, row.fence, row.token)
 
 
+def _is_handed(row: OccurrenceRow) -> bool:
+    return row.status is _S.RUNNING and bool(_handed(row))
+
+
+def _handed(row: OccurrenceRow) -> tuple[Handed, ...]:
+    """Return the open attempts that were handed over to engines, by task and number."""
+    tries = [(*key, attempt.handed_to) for key, attempt in row.attempts.items() if attempt.status not in ATTEMPT_ENDED]
+    return tuple(sorted(Handed(task, number, engine) for task, number, engine in tries if engine is not None))
+
+
 def waits_for_a_plan(row: OccurrenceRow, now: datetime) -> bool:
     """Whether the row is a retry that the next instant supersedes, and its job is due: then the plan comes first."""
     due_at = row.job.wake_at if row.superseded_by_next else None
@@ -276,4 +302,5 @@ def _note(row: OccurrenceRow, fence: int, note: Note) -> Commit:
         known = AttemptRow(AttemptStatus.RUNNING, note.started_at, node=row.node)
         row.attempts[note.task, note.number] = known
     known.progress, known.log = note.progress or known.progress, note.log or known.log
+    known.handed_to = note.handed_to or known.handed_to
     return Commit.COMMITTED

@@ -77,20 +77,23 @@ delete from {schema}.node
 
 -- orphaned --
 -- Returns what belongs to one of these nodes, as long as it has not beaten since it had so many beats, and what is held
--- under one of these claims, by rising handle.
+-- under one of these claims, by rising handle; and whether an open attempt of it was handed over to an engine.
 with gone as materialized (
     select silent.node
       from {rows silent: node text, beats bigint} left join {schema}.node n on n.id = silent.node
      where silent.beats = coalesce(n.beats, 0)
 )
-select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
+select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version, o.needs,
+       o.status = {running} and exists (
+           select from {schema}.attempt t where t.handle = o.handle and t.handed_to is not null and t.status = {attempt.running}
+           offset 0) as is_handed
   from {schema}.active a
  cross join lateral (select * from {schema}.occurrence o
                       where o.handle = a.handle and o.status < {first_ended}
                         and o.owner = any(array(select node from gone)) offset 0) o
  where exists (select from gone)
 union
-select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
+select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version, o.needs, false
   from {rows keys: handle bigint, fence int, claim_token bigint}
  cross join lateral (select * from {schema}.occurrence o
                       where o.handle = keys.handle and o.fence = keys.fence and o.claim_token = keys.claim_token
@@ -100,7 +103,8 @@ select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
 -- take_orphans --
 -- Gives these to the reaper, with a new fence and token: the old owner is fenced out before anything is decided. A wait
 -- belongs to no node from then on, and of a disabled job no node goes on with it. A node that beats at this moment is
--- passed over, and so is what another session writes about. Returns what was taken.
+-- passed over, and so is what another session writes about. `node` is the one that goes on with them, if one does.
+-- Returns what was taken.
 with known as materialized (
     select n.id
       from {rows silent: node text, beats bigint}
@@ -115,7 +119,7 @@ with known as materialized (
 )
 update {schema}.occurrence o
    set owner = case when o.status <> {awaiting_retry} then :reaper::text end, fence = o.fence + 1,
-       claim_token = :token,
+       claim_token = :token, node = coalesce(:node::text, o.node),
        is_early = case when o.status <> {awaiting_retry} then false
                     when not exists (select from {schema}.job_version d
                                       where d.job_key = o.job_key and not d.enabled and d.version =
@@ -141,7 +145,8 @@ returning o.handle, o.owner;
 with held as materialized (
     select notes.*, o.node, o.is_over
       from {rows notes: handle bigint, fence int, claim_token bigint, task text, number int, started_at timestamptz,
-            progress_done float8, progress_total float8, progress_text text, log_node text, log_path text}
+            progress_done float8, progress_total float8, progress_text text, log_node text, log_path text,
+            handed_to text}
      cross join lateral (
            select o.status >= {first_ended} as is_over, o.node from {schema}.occurrence o
             where o.handle = notes.handle and o.claim_token = notes.claim_token
@@ -151,16 +156,17 @@ with held as materialized (
                                        and a.task = notes.task and a.number = notes.number)
 ), shown as (
     insert into {schema}.attempt as a (handle, task, number, status, started_at, progress_done, progress_total,
-                                       progress_text, log_node, log_path, node)
+                                       progress_text, log_node, log_path, handed_to, node)
     select handle, task, number, {attempt.running}, started_at, progress_done, progress_total, progress_text, log_node,
-           log_path, node
+           log_path, handed_to, node
       from held
     on conflict (handle, task, number) do update
        set progress_done = coalesce(excluded.progress_done, a.progress_done),
            progress_total = case when excluded.progress_done is null then a.progress_total
                                  else excluded.progress_total end,
            progress_text = coalesce(excluded.progress_text, a.progress_text),
-           log_node = coalesce(excluded.log_node, a.log_node), log_path = coalesce(excluded.log_path, a.log_path)
+           log_node = coalesce(excluded.log_node, a.log_node), log_path = coalesce(excluded.log_path, a.log_path),
+           handed_to = coalesce(excluded.handed_to, a.handed_to)
 ), marked as (
     update {schema}.occurrence set has_rows = true
      where handle = any(array(select handle from held where not is_over)) and not has_rows

@@ -200,6 +200,10 @@ class ColdVerbs(ABC):
         take = partial(nodes.orphans, self._q, reaper, limit, silent, keys, new_token())
         return await self._one_by_one(take)
 
+    async def reattach(self, scope: NodeScope, limit: int, silent: Mapping[str, int]) -> builtins.list[Claim]:
+        """Give the node of the scope what these silent nodes have handed over to engines."""
+        return await self._one_by_one(partial(nodes.reattach, self._q, scope, limit, silent, new_token()))
+
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
         """Write the row of a running attempt, for people, if the claim still has its fence and token."""
 

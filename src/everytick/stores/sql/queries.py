@@ -38,6 +38,7 @@ class ColdQueries(Statements):
     handle_of: Statement
     occurrences_of: Statement
     attempts_of: Statement
+    handed_of: Statement
     spans_of: Statement
     spans_of_jobs: Statement
     forget_attempts: Statement

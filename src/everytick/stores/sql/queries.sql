@@ -592,8 +592,14 @@ select handle, task, status as run_status, attempts, retries, last_attempt_statu
 -- attempts_of --
 -- Returns every attempt at the tasks of one occurrence.
 select task, number, status as attempt_status, started_at, ended_at, error, progress_done, progress_total,
-       progress_text, log_node, log_path, node
+       progress_text, log_node, log_path, node, handed_to
   from {schema}.attempt where handle = :handle order by task, number;
+
+-- handed_of --
+-- Returns the open attempts of these occurrences that were handed over to engines.
+select handle, task, number, handed_to
+  from {schema}.attempt
+ where handle {in handles} and handed_to is not null and status = {attempt.running} order by handle, task, number;
 
 -- spans_of --
 -- Returns the spans of a job that touch an interval, in order.

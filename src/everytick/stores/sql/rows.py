@@ -227,4 +227,5 @@ def attempt(row: Row, run_id: str) -> Attempt:
         progress=None if done is None else Progress(done, row["progress_total"], row["progress_text"]),
         log=None if node is None else Log(node, row["log_path"]),
         node=row["node"],
+        handed_to=row["handed_to"],
     )

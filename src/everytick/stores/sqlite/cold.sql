@@ -47,13 +47,16 @@ delete from node where beat_at < :silent_at and not exists (select 1 from occurr
 
 -- orphaned --
 -- Returns what belongs to one of these nodes, as long as it has not beaten since it had so many beats, and what is held
--- under one of these claims, by rising handle.
-select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
+-- under one of these claims, by rising handle; and whether an open attempt of it was handed over to an engine.
+select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version, o.needs,
+       o.status = {running} and exists (
+           select 1 from attempt a where a.handle = o.handle and a.handed_to is not null
+                                     and a.status = {attempt.running}) as is_handed
   from {rows silent: node text, beats bigint}
   cross join occurrence o indexed by occurrence_held on o.owner = silent.node
  where o.owner is not null and silent.beats = coalesce((select n.beats from node n where n.id = silent.node), 0)
 union
-select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
+select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version, o.needs, 0
   from {rows keys: handle bigint, fence int, claim_token bigint}
   cross join occurrence o on o.handle = keys.handle and o.fence = keys.fence and o.claim_token = keys.claim_token
  where o.owner is not null
@@ -61,9 +64,11 @@ select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
 
 -- take_orphans --
 -- Gives these to the reaper, with a new fence and token: the old owner is fenced out before anything is decided. A wait
--- belongs to no node from then on, and of a disabled job no node goes on with it. Returns what was taken.
+-- belongs to no node from then on, and of a disabled job no node goes on with it. `node` is the one that goes on with
+-- them, if one does. Returns what was taken.
 update occurrence
    set owner = iif(status = {awaiting_retry}, null, :reaper), fence = fence + 1, claim_token = :token, updated_at = :now,
+       node = coalesce(:node, node),
        is_early = iif(status = {awaiting_retry} and exists (
                       select 1 from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
                        where s.job_key = occurrence.job_key and v.enabled = 0), null, is_early)
@@ -83,11 +88,13 @@ returning handle, owner;
 -- raises the fence once more: behind it the owner may still add to what it ran, and no other node may. Returns which
 -- notes were written.
 insert into attempt (handle, task, number, status, started_at, progress_done, progress_total, progress_text,
-                     log_node, log_path, node)
+                     log_node, log_path, handed_to, node)
 select o.handle, notes.task, notes.number, {attempt.running}, notes.started_at, notes.progress_done,
-       notes.progress_total, notes.progress_text, notes.log_node, notes.log_path, o.node
+       notes.progress_total, notes.progress_text, notes.log_node, notes.log_path,
+       notes.handed_to, o.node
   from {rows notes: handle bigint, fence int, claim_token bigint, task text, number int, started_at timestamptz,
-        progress_done float8, progress_total float8, progress_text text, log_node text, log_path text}
+        progress_done float8, progress_total float8, progress_text text, log_node text, log_path text,
+        handed_to text}
   cross join occurrence o on o.handle = notes.handle and o.claim_token = notes.claim_token
  where o.fence = notes.fence or (o.fence = notes.fence + 1 and o.status >= {first_ended} and exists (
          select 1 from attempt a where a.handle = o.handle and a.task = notes.task and a.number = notes.number))
@@ -95,7 +102,8 @@ on conflict (handle, task, number) do update
    set progress_total = iif(excluded.progress_done is null, progress_total, excluded.progress_total),
        progress_text = coalesce(excluded.progress_text, progress_text),
        progress_done = coalesce(excluded.progress_done, progress_done),
-       log_node = coalesce(excluded.log_node, log_node), log_path = coalesce(excluded.log_path, log_path)
+       log_node = coalesce(excluded.log_node, log_node), log_path = coalesce(excluded.log_path, log_path),
+       handed_to = coalesce(excluded.handed_to, handed_to)
 returning handle, task, number, (select o.claim_token from occurrence o where o.handle = attempt.handle) as claim_token;
 
 -- owed_reports --

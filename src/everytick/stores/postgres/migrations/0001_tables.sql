@@ -592,7 +592,8 @@ create table everytick.task_run (
     primary key (handle, task)
 );
 
--- Progress and log are told while it runs and are for people: no decision looks at them.
+-- Progress and log are told while it runs and are for people: no decision looks at them. An attempt that was handed to
+-- an engine, and is known there by this name, outlives its node.
 create table everytick.attempt (
     handle         bigint not null,
     task           text not null,
@@ -606,6 +607,7 @@ create table everytick.attempt (
     progress_text  text,
     log_node       text,
     log_path       text,
+    handed_to      text,
     node           text,
     primary key (handle, task, number)
 );
@@ -822,7 +824,7 @@ select 'occ_' || o.id as occurrence_id, j.name as job, r.task, z.name as status,
 create view everytick.attempts as
 select 'occ_' || o.id as occurrence_id, j.name as job, a.task, a.number,
        z.name as status, a.started_at, a.ended_at, a.error, a.node,
-       a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path,
+       a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path, a.handed_to,
        coalesce(b.ended_at, a.started_at) as created_at
   from everytick.attempt a
   join everytick.occurrence o on o.handle = a.handle

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from everytick.domain.nodes import NodeFacts, facts_from
+from everytick.domain.notes import Handed
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, NodeRecord, Orders
+from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, NodeRecord, NodeScope, Orders
 from everytick.stores.sql.commands import Ask, Claims, Found, Rows, Verb, Versions
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
@@ -29,7 +31,7 @@ def beat(q: ColdQueries, node: str, keys: Collection[ClaimKey], facts: NodeFacts
     named = set(keys)
     adopted: list[Claim] = []
     if unnamed := tuple(key.handle for key in held if key not in named):
-        adopted = yield Claims(unnamed)
+        adopted = yield from _with_handed(q, unnamed)
     return Orders(
         cancel=tuple(
             (key, row["cancel_reason"])
@@ -55,11 +57,16 @@ def orphans(
     What cannot be read here is left to a reaper that can decide about it. A wait for a retry lost nothing, since no
     attempt of it was running: it is only freed.
     """
-    nodes = [{"node": node, "beats": beats} for node, beats in silent.items()]
     named = [{"handle": key.handle, "fence": key.fence, "claim_token": key.token} for key in keys]
-    held: Rows = yield q.orphaned(silent=nodes, keys=named)
+    held: Rows = yield q.orphaned(silent=_silent(silent), keys=named)
     found: Found = yield Versions(tuple({(row["job_key"], row["version"]) for row in held}))
-    readable = [row for row in held if (row["job_key"], row["version"]) in found.read]
+    is_named = set(keys)
+    readable = [
+        row
+        # A claim that is named and held by a silent node is found twice.
+        for row in {row["handle"]: row for row in held}.values()
+        if (row["job_key"], row["version"]) in found.read and (not row["is_handed"] or _key(row) in is_named)
+    ]
     waits = [row for row in readable if row["status"] is OccurrenceStatus.AWAITING_RETRY]
     ran = [row for row in readable if row["status"] is not OccurrenceStatus.AWAITING_RETRY]
     wanted = waits + ran[: max(limit, 0)]
@@ -70,11 +77,48 @@ def orphans(
         {"handle": key.handle, "fence": key.fence, "claim_token": key.token, "is_named": key in keys}
         for key in map(_key, wanted)
     ]
-    taken: Rows = yield q.take_orphans(reaper=reaper, token=token, now=now, silent=nodes, chosen=chosen)
+    taken: Rows = yield q.take_orphans(
+        reaper=reaper, node=None, token=token, now=now, silent=_silent(silent), chosen=chosen
+    )
     if any(row["owner"] is None for row in taken):
         yield Ask.RING
     claims: list[Claim] = yield Claims(tuple(sorted(row["handle"] for row in taken if row["owner"] is not None)))
     return claims
+
+
+def reattach(q: ColdQueries, scope: NodeScope, limit: int, silent: Mapping[str, int], token: int) -> Verb[list[Claim]]:
+    """Give the node of the scope what these silent nodes have handed over to engines."""
+    held: Rows = [row for row in (yield q.orphaned(silent=_silent(silent), keys=[])) if row["is_handed"]]
+    found: Found = yield Versions(tuple({(row["job_key"], row["version"]) for row in held}))
+    wanted = []
+    for row in held:
+        version = found.read.get((row["job_key"], row["version"]))
+        if version is not None and row["needs"] in scope.met and version.job.id not in scope.unknown:
+            wanted.append(row)
+    if not wanted[: max(limit, 0)]:
+        return []
+    now: datetime = yield Ask.NOW
+    chosen = [
+        {"handle": key.handle, "fence": key.fence, "claim_token": key.token, "is_named": False}
+        for key in map(_key, wanted[:limit])
+    ]
+    taken: Rows = yield q.take_orphans(
+        reaper=scope.node, node=scope.node, token=token, now=now, silent=_silent(silent), chosen=chosen
+    )
+    return (yield from _with_handed(q, tuple(sorted(row["handle"] for row in taken))))
+
+
+def _with_handed(q: ColdQueries, handles: tuple[int, ...]) -> Verb[list[Claim]]:
+    """Return these occurrences as claims, with the open attempts that engines carry out."""
+    claims: list[Claim] = yield Claims(handles)
+    handed: dict[int, list[Handed]] = {}
+    for row in (yield q.handed_of(handles=handles)):
+        handed.setdefault(row["handle"], []).append(Handed(row["task"], row["number"], row["handed_to"]))
+    return [replace(claim, handed=tuple(sorted(handed.get(claim.handle, ())))) for claim in claims]
+
+
+def _silent(silent: Mapping[str, int]) -> list[dict[str, object]]:
+    return [{"node": node, "beats": beats} for node, beats in silent.items()]
 
 
 def leave(q: ColdQueries, node: str) -> Verb[None]:

@@ -20,7 +20,12 @@ def note(q: ColdQueries, notes: Sequence[tuple[Claim, Note]]) -> Verb[list[Commi
     newest: dict[tuple[int, int, str, int], tuple[Claim, Note]] = {}
     for claim, told in notes:
         _, known = newest.get(_key(claim, told), (claim, told))
-        merged = replace(known, progress=told.progress or known.progress, log=told.log or known.log)
+        merged = replace(
+            known,
+            progress=told.progress or known.progress,
+            log=told.log or known.log,
+            handed_to=told.handed_to or known.handed_to,
+        )
         newest[_key(claim, told)] = claim, merged
     found: Rows = yield q.note(notes=[_noted(*newest[key]) for key in sorted(newest)])
     written = {(row["handle"], row["claim_token"], row["task"], row["number"]) for row in found}
@@ -46,6 +51,7 @@ def _noted(claim: Claim, told: Note) -> dict[str, Any]:
         "progress_text": None if progress is None else progress.text,
         "log_node": None if log is None else log.node,
         "log_path": None if log is None else log.path,
+        "handed_to": told.handed_to,
     }
 
 

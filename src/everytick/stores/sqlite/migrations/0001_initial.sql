@@ -461,6 +461,7 @@ create table attempt (
   progress_text text,
   log_node text,
   log_path text,
+  handed_to text,
   node text,
   primary key (handle, task, number)
 ) strict, without rowid;
@@ -688,7 +689,7 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
        j.name as job, a.task, a.number, s.name as status,
        «utc a.started_at» as started_at,
        «utc a.ended_at» as ended_at,
-       a.error, a.node, a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path,
+       a.error, a.node, a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path, a.handed_to,
        «utc coalesce(b.ended_at, a.started_at)» as created_at
   from attempt a join occurrence o on o.handle = a.handle join job j on j.job_key = o.job_key
   join attempt_status s on s.code = a.status
