@@ -50,7 +50,7 @@ REQUIREMENTS = ROOT / "requirements"
 SERVERS_PYTHON = "3.12"
 
 # Which inputs each lock file is made of, beside its own `.in`; in the order in which they must be made.
-DEV_EXTRAS = ("celery", "holidays", "http", "oidc", "otel", "postgres", "redis", "sqlite", "web")
+DEV_EXTRAS = ("celery", "dask", "holidays", "http", "oidc", "otel", "postgres", "redis", "sqlite", "web")
 
 LOCK_ARGUMENTS = {
     "tools": [],

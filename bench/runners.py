@@ -50,6 +50,15 @@ class Silence:
     def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
         raise LookupError("nothing is measured in a transaction")
 
+    def known_to(self, context: Context) -> str | None:
+        return None
+
+    async def hand_over(self, context: Context, handed_to: str) -> None:
+        """No engine is asked here."""
+
+    def handed(self, context: Context) -> None:
+        """No engine is asked here."""
+
     async def look_up_previous(self, context: Context) -> datetime | None:
         return None
 

@@ -59,6 +59,7 @@ def attempt_data(task: str, attempt: Attempt) -> dict[str, Any]:
         "error": attempt.error,
         "progress": None if progress is None else [progress.done, progress.total, progress.text],
         "log": None if log is None else {"node": log.node, "path": log.path},
+        "handed_to": attempt.handed_to,
     }
 
 

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class TaskAdding:
-    """The ways to add a task: a function, a program, a request, a function by its address."""
+    """The ways to add a task: a function, a program, a request, a function by its address, a target of an engine."""
 
     __slots__ = ()
 
@@ -100,6 +100,26 @@ class TaskAdding:
             url, method=method, headers=headers, json=json, expect=expect, timeout=timeout, job=self.name
         )
         return self._add(define_task(self.name, name, target=target, after=after, policies=dict(policies)), None)
+
+    def target(
+        self,
+        target: str,
+        *,
+        name: str | None = None,
+        options: Mapping[str, object] | None = None,
+        after: object = (),
+        **policies: Unpack[TaskPolicies],
+    ) -> Self:
+        """Add a task that an engine carries out, by the engine's own name for it, and return this handle.
+
+        `runner` says which: celery, dask or ray. It is named as the last part of the target unless
+        `name` says otherwise. `options` say how Celery brings it to a worker: `queue`, `priority`.
+        """
+        from everytick.runners.targets import engine_target
+
+        written = engine_target(target, options, job=self.name)
+        called = target.rpartition(":")[2].rpartition(".")[2] if name is None else name
+        return self._add(define_task(self.name, called, target=written, after=after, policies=dict(policies)), None)
 
     def call(self, path: str, *, name: str | None = None, after: object = (), **policies: Unpack[TaskPolicies]) -> Self:
         """Add a function by its address, `module:function`, as a task, and return this handle.

@@ -30,6 +30,7 @@ from everytick.domain.config import UNSET, Level, overrides
 from everytick.domain.contradictions import surprises
 from everytick.domain.job import Job, TaskDefinition, define_job
 from everytick.domain.names import checked_name, kept_once
+from everytick.domain.needs import ENGINES
 from everytick.domain.policies import description
 from everytick.domain.templates import template_names
 from everytick.domain.texts import JOB_ALREADY_REGISTERED
@@ -108,6 +109,11 @@ class Everytick(
         metrics_job_limit: int = 200,
         dead_man_url: str | None = None,
         next_store: str | None = None,
+        celery: str | None = None,
+        celery_results: str | None = None,
+        dask: str | None = None,
+        ray: str | None = None,
+        engine_slots: int = 1000,
         defaults: Mapping[str, object] | None = None,
         max_concurrent_jobs: int | None = None,
         confirm_above: int = 1000,
@@ -153,6 +159,11 @@ class Everytick(
             metrics_job_limit=metrics_job_limit,
             dead_man_url=dead_man_url,
             next_store=next_store,
+            celery=celery,
+            celery_results=celery_results,
+            dask=dask,
+            ray=ray,
+            engine_slots=engine_slots,
         )
         self._keeps_texts = not _is_in_memory(store)
         make_store, is_ours = _store_maker(store, module)
@@ -397,8 +408,9 @@ def _folder(given: object) -> Path:
 def _api_targets(given: Iterable[str]) -> frozenset[str]:
     """Return the kinds of targets that the HTTP API may define, checked."""
     kinds = frozenset([given] if isinstance(given, str) else given)
-    if unknown := kinds - {"command", "http"}:
-        raise InvalidSetting("api_targets", ", ".join(sorted(map(str, unknown))), 'names kinds: "command" or "http"')
+    if unknown := kinds - {"command", "http", *ENGINES}:
+        reason = 'names kinds: "command", "http", "celery", "dask" or "ray"'
+        raise InvalidSetting("api_targets", ", ".join(sorted(map(str, unknown))), reason)
     return kinds
 
 

@@ -14,7 +14,7 @@ from everytick.app.reloaders import reloader_parent
 from everytick.app.store_access import StoreAccess, applications, originals, running_loop
 from everytick.domain.durations import duration
 from everytick.domain.texts import ALREADY_RUNNING
-from everytick.errors import AlreadyRunning, EverytickError, InvalidSetting, StoreUnavailable, shown
+from everytick.errors import AlreadyRunning, EverytickError, InvalidSetting, MissingExtra, StoreUnavailable, shown
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -134,6 +134,7 @@ class Lifecycle(StoreAccess):
         import asyncio
 
         _refuse_unsendable(self._definitions.values(), self.settings)
+        _refuse_unhandable(self._definitions.values(), self.settings)
         store = await self._opened_here()
         refused = await self._sync_skipping_refused()
         if self.jobs_folder is not None:
@@ -393,6 +394,7 @@ class Lifecycle(StoreAccess):
             allow_calls=settings.allow_calls,
             allow_addresses=settings.allow_addresses,
             mail=_mail(settings),
+            engines=_engines(settings),
         )
         hooks = self._hook_table()
         defined = self._defined_names()
@@ -409,6 +411,12 @@ class Lifecycle(StoreAccess):
         return node
 
 
+def _engines(settings: NodeSettings) -> dict[str, tuple[str, ...]]:
+    """Return where the engines are that this node hands work over to, by runner."""
+    found = {"celery": (settings.celery, settings.celery_results), "dask": (settings.dask,), "ray": (settings.ray,)}
+    return {name: tuple(filter(None, places)) for name, places in found.items() if places[0] is not None}
+
+
 def _refuse_unsendable(definitions: Iterable[Definition], settings: NodeSettings) -> None:
     """Return if this node can send the e-mail that its own jobs want. The first failure is too late to say so."""
     for name in _unsendable((definition.job for definition in definitions), settings):
@@ -417,6 +425,27 @@ def _refuse_unsendable(definitions: Iterable[Definition], settings: NodeSettings
             "smtp://user:password@mail.example.org, here or as EVERYTICK_SMTP"
         )
         raise InvalidSetting("smtp", None, reason)
+
+
+def _refuse_unhandable(definitions: Iterable[Definition], settings: NodeSettings) -> None:
+    """Return if this node can hand its own jobs over to the engines that their runners name."""
+    from importlib.util import find_spec
+
+    from everytick.domain.needs import ENGINES
+
+    wanted = {
+        task.settings.runner: definition.name
+        for definition in definitions
+        for task in definition.job.tasks
+        if task.settings.runner in ENGINES
+    }
+    for runner, job in wanted.items():
+        assert runner is not None, "only engines are wanted"
+        if getattr(settings, runner) is None:
+            reason = f"is not set, and job '{shown(job)}' has runner {runner}: set it, here or as EVERYTICK_"
+            raise InvalidSetting(runner, None, reason + runner.upper())
+        if find_spec("distributed" if runner == "dask" else runner) is None:
+            raise MissingExtra(f"the runner {runner}", runner)
 
 
 def _warn_of_unsendable(jobs: Iterable[Job], settings: NodeSettings) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from everytick.domain.durations import duration, format_duration
 from everytick.domain.names import did_you_mean
+from everytick.domain.needs import ENGINES
 from everytick.errors import InvalidDuration, InvalidSetting
 
 PREFIX = "EVERYTICK_"
@@ -141,6 +142,11 @@ NODE_KEYS = {
     "metrics_job_limit": Key(_whole, 200, "how many jobs are told apart in metrics"),
     "dead_man_url": Key(_text, None, "the address that is told every minute that the fleet lives", is_secret=True),
     "next_store": Key(_text, None, "the address to which the store may be moved while nodes run", is_secret=True),
+    "celery": Key(_text, None, "the Celery application, as module:object, or its broker's address", is_secret=True),
+    "celery_results": Key(_text, None, "where Celery keeps results, if not in its broker", is_secret=True),
+    "dask": Key(_text, None, "the address of the scheduler of a Dask cluster"),
+    "ray": Key(_text, None, "the address of a Ray cluster"),
+    "engine_slots": Key(_whole, 1000, "how many occurrences wait for engines without a slot"),
     "timezone_data": Key(_one_of("system", "package"), "system", "whose zone tables are used"),
 }
 KEYS = {
@@ -152,7 +158,9 @@ KEYS = {
     "jobs_owner": Key(_text, "file", "whose jobs the folder holds: what other owners have is left alone"),
     "confirm_above": Key(_whole, 1000, "how many runs one operation may create without a confirmation"),
     **NODE_KEYS,
-    "api_targets": Key(_some_of("command", "http"), (), "what jobs over HTTP may do beside calls: command, http"),
+    "api_targets": Key(
+        _some_of("command", "http", *ENGINES), (), "what jobs over HTTP may do beside calls: command, http, celery, …"
+    ),
     "web": Key(_switch, True, "whether `run` serves the dashboard and the API beside the node"),
     "web_address": Key(_text, "127.0.0.1", "the address on which the dashboard and the API listen"),
     "web_port": Key(_whole, 8484, "the port on which they listen; 0 is any free one"),

@@ -37,6 +37,7 @@ from everytick.domain.steps import (
     Event,
     OccurrenceHeader,
     OccurrenceLife,
+    Reattached,
     Released,
     RunState,
     Step,
@@ -180,6 +181,25 @@ def _lost(draft: Draft, event: Lost) -> bool:
     return True
 
 
+def _reattached(draft: Draft, event: Reattached) -> bool:
+    """Go on with the attempts that engines carry out; each other open attempt is lost, as if it alone had been."""
+    if draft.status is not _IN_HAND:
+        return False
+    for place in (*_ready(draft), *_waited_for_the_claim(draft)):
+        draft.open_unwritten(place, _began(draft))
+    # The next beat asks for the end again, and then there is an attempt to tell.
+    draft.is_owned, draft.cancel = True, None
+    running = [place for place, run in enumerate(draft.runs) if run.status is _RUNNING]
+    lost = [place for place in running if draft.rules.tasks[place].name not in event.tasks]
+    for place in running:
+        if place not in lost:
+            draft.reopen(place)
+    for place in lost:
+        task, number = draft.rules.tasks[place].name, draft.runs[place].attempts
+        _attempt_ended(draft, AttemptEnded(task, number, Lost(event.error)))
+    return True
+
+
 def _cancel_requested(draft: Draft, event: CancelRequested) -> bool:
     """Start nothing more and tell every open attempt to stop; what waits for a retry is canceled here."""
     if draft.cancel is not None or draft.expired:
@@ -222,6 +242,7 @@ _EVENTS: dict[type[Event], Callable[[Draft, Any], bool]] = {
     AttemptEnded: _attempt_ended,
     WaitOver: _wait_over,
     Lost: _lost,
+    Reattached: _reattached,
     CancelRequested: _cancel_requested,
     DeadlinePassed: _deadline_passed,
     Stopping: _stopping,

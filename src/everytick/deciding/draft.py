@@ -70,6 +70,13 @@ class Draft:
         if written:
             self.rows[place] = Row(task.name, number, AttemptStatus.RUNNING, now, None, None, opened)
 
+    def reopen(self, place: int) -> None:
+        """Let this owner wait for the end of the open attempt, which began before."""
+        run, task = self.runs[place], self.rules.tasks[place]
+        began = run.attempt_started_at or self.now
+        until = None if task.timeout is None else began + task.timeout
+        self.starts.append(Start(task.name, run.attempts, until, began))
+
     def open_waiting(self, through: datetime) -> None:
         """Begin, with a row each, all that waited until this moment or an earlier one."""
         for place, run in enumerate(self.runs):

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, TypeGuard
 from everytick.domain.config import Level, Overrides, Settings, overrides
 from everytick.domain.contradictions import refuse_contradictions
 from everytick.domain.names import checked_name, did_you_mean, kept_once
-from everytick.domain.needs import labels_of, needs_in
+from everytick.domain.needs import ENGINE_TARGET, ENGINES, labels_of, needs_in
 from everytick.domain.notices import OWNER as NOTICES_OWNER
 from everytick.domain.notices import NoticeKind
 from everytick.domain.parameters import Parameters
@@ -392,7 +392,19 @@ def _with_zone(settings: Settings, in_zone: InZone) -> Settings:
 def _task(job: str, job_id: str, order: int, task: TaskDefinition, settings: Settings) -> Task:
     merged = settings.overridden_by(task.overrides)
     refuse_contradictions(job, merged, task.name)
+    _refuse_other_runner(job, task, merged.runner)
     return _whole_task(job_id, order, task, merged)
+
+
+def _refuse_other_runner(job: str, task: TaskDefinition, runner: str | None) -> None:
+    """Return if an engine gets a target, and a target an engine."""
+    if task.target.startswith(ENGINE_TARGET):
+        if runner not in ENGINES:
+            reason = f"task '{shown(task.name)}' has a target, which only an engine can call, and runner {runner}"
+            raise InvalidPolicies(job, reason, tuple(f'runner="{engine}"' for engine in ENGINES))
+    elif runner in ENGINES and task.target:
+        reason = f"task '{shown(task.name)}' has runner {runner}, which carries out what a target names"
+        raise InvalidPolicies(job, reason, ('target="tasks.send_report"', f"no runner {runner}"))
 
 
 def _spread(job: str, schedule: Schedule, length: timedelta | None) -> Schedule:

@@ -4,7 +4,7 @@ Each label stands on a line of its own, in order:
 
     code:<application>   functions of this application
     call:<package>       functions of a package, which the node must allow
-    runner:<name>        a runner that is not everytick's own
+    runner:<name>        a runner that is not everytick's own, or an engine
     queue:<name>         the queue, unless it is `default`
 
 Before them come the lines of a lane, `limit:<reach>`, which need nothing of a node (`domain/limits.py`).
@@ -31,6 +31,15 @@ LATE = "lane:late"
 NOTICE = '{"notice":'
 """How the target of a notice begins. It says itself what it needs: what the job needs that it tells of."""
 
+ENGINES = ("celery", "dask", "ray")
+"""The runners that hand an attempt over to an engine."""
+
+ENGINE_TARGET = '{"target":'
+"""How the target of a task begins that an engine carries out."""
+
+_CALL_BY_PLACE = ("dask", "ray")
+"""Engines that would call any function; the node hands over only those that it allows, as for a call."""
+
 _OWN_RUNNERS = frozenset({"function", "thread", "process", "command", "http"})
 
 
@@ -43,7 +52,7 @@ def labels_of(code: str, tasks: Iterable[tuple[str, str | None]]) -> str:
                 found.add(f"code:{code}")
         elif target.startswith(NOTICE):
             found.update(_needs_of_notice(target))
-        elif '"call"' in target and (package := _package(target)):
+        elif ('"call"' in target or runner in _CALL_BY_PLACE) and (package := _package(target)):
             found.add(f"call:{package}")
         if runner is not None and runner not in _OWN_RUNNERS:
             found.add(f"runner:{runner}")
@@ -97,7 +106,8 @@ def _package(target: str) -> str:
     import json  # only here: importing the application loads nothing heavy
 
     try:
-        called = json.loads(target).get("call")
+        said = json.loads(target)
+        called = said.get("call") or said.get("target")
     except (ValueError, RecursionError, AttributeError):
         return ""
     return called.partition(":")[0].partition(".")[0] if isinstance(called, str) else ""

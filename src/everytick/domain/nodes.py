@@ -130,7 +130,7 @@ _HOW = {
     "code": "the application {}",
     "call": 'allow_calls = ["{}"]',
     "queue": "--queue {}",
-    "runner": "the runner {}",
+    "runner": "the runner {0}, or the setting {0}",
 }
 """How a node gets what a job may need, by the kind of its label."""
 

@@ -21,6 +21,7 @@ from everytick.domain.policies import Failure, Mode, OnOrphan
 from everytick.domain.report import AttemptReport, AttemptReports, Report, TaskReport
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.domain.texts import SILENT
 from everytick.domain.values import value
 
 KEPT_WAIT = timedelta(seconds=5)
@@ -437,7 +438,20 @@ class Stopping:
     drain: bool = False
 
 
-Event: TypeAlias = Claimed | Released | AttemptEnded | WaitOver | Lost | CancelRequested | DeadlinePassed | Stopping
+@value
+class Reattached:
+    """Another node goes on with the occurrence of a silent one: engines carry out the open attempts of these tasks.
+
+    Its other open attempts are lost.
+    """
+
+    tasks: frozenset[str]
+    error: str = SILENT
+
+
+Event: TypeAlias = (
+    Claimed | Released | AttemptEnded | WaitOver | Lost | CancelRequested | DeadlinePassed | Stopping | Reattached
+)
 
 
 # -------------------------------------------------------------------------------------------------------- the step
@@ -472,11 +486,15 @@ def failed_at(rows: "Iterable[Row]") -> datetime | None:
 
 @value
 class Start:
-    """An attempt the executor begins once the step is committed; past its deadline it is `TimedOut`."""
+    """An attempt the executor begins once the step is committed; past its deadline it is `TimedOut`.
+
+    One that an engine carries out for an earlier owner began then, at `began_at`.
+    """
 
     task: str
     number: int
     deadline: datetime | None
+    began_at: datetime | None = None
 
 
 @value

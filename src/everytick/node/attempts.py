@@ -131,7 +131,8 @@ class Attempts:
                     return
                 # One reading serves all that follows at once, up to the start of the next attempt.
                 reading = self._monotonic()
-                self._slots.ran(reading - attempt.since)
+                if not attempt.is_handed:
+                    self._slots.ran(reading - attempt.since)
                 self._is_turning = True
                 self._inbox.put(AttemptOver(attempt, outcome, reading))
                 self._is_turning = False

@@ -14,6 +14,7 @@ from everytick.node.attempts import Attempts
 from everytick.node.claimer import Claimer
 from everytick.node.events import tell_of_plans
 from everytick.node.foresight import Calm
+from everytick.node.hand_overs import HandOvers
 from everytick.node.inbox import (
     Arrived,
     AttemptOver,
@@ -21,6 +22,7 @@ from everytick.node.inbox import (
     EngineEvent,
     GraceOver,
     Greeted,
+    HandedOver,
     Handlers,
     Inbox,
     LookWanted,
@@ -72,11 +74,13 @@ class Engine:
         settings, clock, health = tools.settings, tools.clock, tools.health
         self._tools, self._owned = tools, owned
         self.inbox = inbox = Inbox()
-        self.slots, ready = Slots(settings.slots, clock.monotonic), deque[OpenAttempt]()
+        self.slots, ready = Slots(settings.slots, clock.monotonic, settings.engine_slots), deque[OpenAttempt]()
         self.writer = Writer(store, health, inbox)
         self._attempts = Attempts(inbox, clock, tools.alarms, self.slots, owned, ready)
         self._timeouts = Timeouts(store, clock, tools.alarms, health, inbox)
-        services = AttemptServices(tools.logs, self._timeouts, Transactions(store, clock, inbox), tools.reporter)
+        self._hand_overs = HandOvers(store, health, inbox)
+        transactions = Transactions(store, clock, inbox)
+        services = AttemptServices(tools.logs, self._timeouts, transactions, tools.reporter, self._hand_overs)
         self._lives = lives = Lives(tools, scope, owned, self.slots, self._attempts, self.writer, services, inbox)
         self.claimer = Claimer(store, scope, settings, health, self.slots, self.writer, inbox, clock.monotonic, owned)
         self.planner = Planner(plans, tools, scope, self.claimer, inbox, rollouts)
@@ -89,6 +93,7 @@ class Engine:
             BacklogDue: self._backlog_due,
             Greeted: lives.greeted,
             Prepared: lives.prepared,
+            HandedOver: lives.handed_over,
             AttemptOver: lives.attempt_over,
             TransactionOver: lives.transaction_over,
             StepsWritten: self._steps_written,
@@ -123,6 +128,7 @@ class Engine:
         await self._attempts.closed()
         for occurrence in self._owned:
             occurrence.is_gone = True
+        await self._hand_overs.close()
         await self._timeouts.close()
 
     # ---------------------------------------------------------------------------------------------- for other parts

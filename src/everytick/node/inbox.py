@@ -72,6 +72,13 @@ class Prepared:
 
 
 @value
+class HandedOver:
+    """An engine carries out the attempt."""
+
+    attempt: OpenAttempt
+
+
+@value
 class AttemptOver:
     """The body of an attempt has ended, or is left behind; `reading` is the monotonic time of that."""
 
@@ -149,6 +156,7 @@ EngineEvent: TypeAlias = (
     | Arrived
     | Greeted
     | Prepared
+    | HandedOver
     | AttemptOver
     | TransactionOver
     | StepsWritten

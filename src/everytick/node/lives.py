@@ -11,8 +11,10 @@ another node has it, or when the store refuses what this node says about it.
 
 import logging
 from datetime import datetime
+from typing import TYPE_CHECKING, cast
 
 from everytick.domain.outcome import Canceled
+from everytick.domain.statuses import ATTEMPT_ENDED
 from everytick.domain.steps import (
     AttemptEnded,
     CancelAttempt,
@@ -20,6 +22,7 @@ from everytick.domain.steps import (
     Claimed,
     DeadlinePassed,
     Event,
+    Reattached,
     Released,
     Start,
     Step,
@@ -36,6 +39,7 @@ from everytick.node.inbox import (
     BacklogDue,
     GraceOver,
     Greeted,
+    HandedOver,
     Inbox,
     Prepared,
     Reminded,
@@ -53,6 +57,9 @@ from everytick.runners.context import Halt
 from everytick.runners.tracing import is_on as is_tracing
 from everytick.runners.tracing import record_occurrence
 from everytick.stores.base import Claim, ClaimKey, Commit, Orders
+
+if TYPE_CHECKING:
+    from everytick.runners.engines import EngineBody
 
 _log = logging.getLogger("everytick.executor")
 
@@ -92,7 +99,8 @@ class Lives:
         asked_at = now if arrived.asked_at is None else arrived.asked_at
         for claim in arrived.claims:
             claimed_at = claim.life.claimed_at
-            if claimed_at is not None and claimed_at is not learned:
+            # The claim of an earlier owner is no news of the store's clock.
+            if claimed_at is not None and claimed_at is not learned and not claim.handed:
                 learned = claimed_at
                 self._clock.learn(claimed_at, arrived.asked_at)
             self._own(claim, now, asked_at)
@@ -105,10 +113,15 @@ class Lives:
         known = self._owned.get(handle)
         if known is not None and not self._makes_way(known, claim):
             return
+        if claim.handed and self._is_over:
+            # It is left alone, and another node goes on with it.
+            return
         bodies = self._scope.bodies(claim.job)
         occurrence = OwnedOccurrence(claim, bodies or (), arrived_at, asked_at, self._clock.ahead)
         self._owned.add(occurrence)
-        if bodies is None or self._is_over:
+        if claim.handed:
+            self._reattach(occurrence) if bodies is not None else self.give_up(occurrence)
+        elif bodies is None or self._is_over:
             self.feed(occurrence, _RELEASED)
         elif arrived_at - asked_at > self._silence_seconds:
             self._give_back_stale(occurrence, arrived_at)
@@ -116,6 +129,17 @@ class Lives:
             self._owned.wait_behind(occurrence)
         else:
             self._slots.backlog.append(occurrence)
+
+    def _reattach(self, occurrence: OwnedOccurrence) -> None:
+        """Wait for the ends of the attempts that engines carry out; their earlier owner fell silent or stopped."""
+        handed = occurrence.claim.handed
+        where = ", ".join(each.handed_to for each in handed)
+        _log.info("occurrence %s goes on: this node waits for %s", occurrence.claim.header.id, where)
+        occurrence.is_lent = True
+        self._slots.lent += 1
+        self.feed(occurrence, Reattached(frozenset(each.task for each in handed)))
+        if not occurrence.is_gone:
+            self._time(occurrence)
 
     def _makes_way(self, known: OwnedOccurrence, claim: Claim) -> bool:
         """Drop an older claim of the same handle. Return whether to take the new one.
@@ -237,6 +261,9 @@ class Lives:
             for alarm in occurrence.alarms:
                 self._alarms.turn_off(alarm)
             occurrence.alarms = None
+        if occurrence.is_lent:
+            occurrence.is_lent = False
+            self._slots.lent -= 1
         if occurrence.is_begun:
             occurrence.is_begun = False
             self._slots.free(now)
@@ -268,18 +295,45 @@ class Lives:
         if occurrence.is_gone:
             return
         if occurrence.called_off is not None and (start.task, start.number) in occurrence.called_off:
+            if start.began_at is not None:
+                self._recall(occurrence, start)
             self.feed(occurrence, AttemptEnded(start.task, start.number, Canceled("canceled")))
             return
         place = occurrence.claim.header.rules.places[start.task]
         attempt = OpenAttempt(self._services, occurrence, place, start.number, start.deadline)
         occurrence.open[place] = attempt
-        self._timeouts.begun(attempt)
-        if self._listeners.wanted:
+        if attempt.is_handed:
+            self._has_handed(attempt)
+        began_at = start.began_at
+        self._timeouts.begun(attempt, 0.0 if began_at is None else _seconds_since(began_at, self._clock.now()))
+        if self._listeners.wanted and began_at is None:
             self._listeners.tell(start_of(occurrence.claim, start.task, start.number, self._clock.now()))
         if attempt.body.wants_previous:
             self._reporter.with_previous(attempt, self._inbox, Prepared(attempt))
         else:
             self._attempts.put(attempt)
+
+    def _recall(self, occurrence: OwnedOccurrence, start: Start) -> None:
+        """Tell an engine to stop an attempt that no longer counts."""
+        place = occurrence.claim.header.rules.places[start.task]
+        attempt = OpenAttempt(self._services, occurrence, place, start.number, start.deadline)
+        cast("EngineBody", attempt.body).recall(attempt.context)
+
+    def handed_over(self, over: HandedOver) -> None:
+        """Free the slot of an occurrence once engines carry out all its open attempts."""
+        occurrence = over.attempt.occurrence
+        if occurrence.is_gone or not over.attempt.is_open:
+            return
+        self._has_handed(over.attempt)
+        if occurrence.is_begun and occurrence.is_at_engines and self._slots.lend():
+            occurrence.is_begun, occurrence.is_lent = False, True
+            self._slots.free(self._clock.now())
+        self._leave_at_engines(occurrence)
+
+    def _has_handed(self, attempt: OpenAttempt) -> None:
+        occurrence = attempt.occurrence
+        known = cast("EngineBody", attempt.body), attempt.context.attempt_id
+        occurrence.handed = {**(occurrence.handed or {}), (attempt.task, attempt.number): known}
 
     def prepared(self, prepared: Prepared) -> None:
         """Carry out an attempt whose context is complete."""
@@ -295,9 +349,15 @@ class Lives:
         self._timeouts.ended(attempt)
         if occurrence.is_gone and not occurrence.open:
             self._linger_no_more(occurrence)
+        if occurrence.is_lent and not occurrence.is_gone:
+            # What follows may run here.
+            occurrence.is_lent, occurrence.is_begun = False, True
+            self._slots.lent -= 1
+            self._slots.take()
         if not attempt.is_settled:
             ended = AttemptEnded(attempt.task, attempt.number, over.outcome)
             self.feed(occurrence, ended, self._clock.at(over.reading))
+        self._leave_at_engines(occurrence)
 
     def transaction_over(self, over: TransactionOver) -> None:
         """Go on from a step that was committed in a task's transaction, and from the events that waited for it."""
@@ -332,7 +392,8 @@ class Lives:
             self._attempts.abandon(over.attempt)
 
     def _halt(self, attempt: OpenAttempt, why: Halt, reason: str) -> None:
-        self._attempts.halt(attempt, why, reason, self.grace)
+        if why is not Halt.SHUTDOWN or not attempt.is_handed:
+            self._attempts.halt(attempt, why, reason, self.grace)
 
     def _halt_all(self, occurrence: OwnedOccurrence, why: Halt, reason: str) -> None:
         for attempt in list(occurrence.open.values()):
@@ -352,6 +413,7 @@ class Lives:
                     occurrence.has_written()
                 if answer is Commit.COMMITTED:
                     self._has_committed(occurrence, step, is_told)
+                    self._leave_at_engines(occurrence)
                 elif answer is None:
                     self.give_up(occurrence)
                 else:
@@ -365,6 +427,8 @@ class Lives:
         """Go on from a committed step: start its tasks, tell of an end. A failure is always told."""
         for start in step.starts:
             self._start(occurrence, start)
+        if occurrence.handed is not None:
+            _tell_engines(occurrence, step)
         if is_told or has_failure(step):
             for event in events_of(occurrence.claim, step, self._clock.now()):
                 self._listeners.tell(event)
@@ -380,12 +444,19 @@ class Lives:
         self._owned.remove(occurrence)
         self._tools.catalogue.forget(occurrence.claim.header.id)
 
-    def _let_go(self, occurrence: OwnedOccurrence) -> None:
+    def _let_go(self, occurrence: OwnedOccurrence, engines: Halt = Halt.LEFT) -> None:
         occurrence.is_gone = True
         self._owned.linger(occurrence)
         self._free(occurrence, self._clock.now())
-        self._halt_all(occurrence, Halt.CANCEL, "no longer this node's")
+        for attempt in list(occurrence.open.values()):
+            self._halt(attempt, engines if attempt.is_handed else Halt.CANCEL, "no longer this node's")
         self._forget(occurrence)
+
+    def _leave_at_engines(self, occurrence: OwnedOccurrence) -> None:
+        """Let go, on a node that stops, of an occurrence that only engines work on: another node waits for its end."""
+        if self._is_over and not occurrence.is_gone and occurrence.is_at_engines:
+            _log.info("occurrence %s goes on at its engine; another node records its end", occurrence.claim.header.id)
+            self._let_go(occurrence)
 
     def lose(self, occurrence: OwnedOccurrence) -> None:
         """Stop what runs and record nothing: another node has the occurrence now."""
@@ -397,7 +468,7 @@ class Lives:
         """Let the reaper settle an occurrence about which this node cannot write."""
         key = occurrence.claim.key
         self._owned.give_up(key)
-        self._let_go(occurrence)
+        self._let_go(occurrence, Halt.CANCEL)
         self._tools.inbox.put(Unwritable(key, occurrence.claim.header.id))
 
     def _linger_no_more(self, occurrence: OwnedOccurrence) -> None:
@@ -452,7 +523,23 @@ class Lives:
         for occurrence in self._owned:
             if occurrence.deferred is not None and not stopping.drain:
                 self._halt_all(occurrence, Halt.SHUTDOWN, SHUTDOWN)
+            self._leave_at_engines(occurrence)
             self.feed(occurrence, stopping)
+
+
+def _seconds_since(began_at: datetime, now: datetime) -> float:
+    return max((now - began_at).total_seconds(), 0.0)
+
+
+def _tell_engines(occurrence: OwnedOccurrence, step: Step) -> None:
+    """Let engines forget the attempts whose ends are in the store."""
+    for row in step.rows:
+        if occurrence.handed is None or row.attempt not in ATTEMPT_ENDED:
+            continue
+        known = occurrence.handed.pop((row.task, row.number), None)
+        if known is not None:
+            body, attempt_id = known
+            body.settled(attempt_id)
 
 
 def _why(step: Step, cancel: CancelAttempt) -> Halt:

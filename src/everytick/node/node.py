@@ -132,7 +132,8 @@ class Node:
         self._falls_back, self._outage = falls_back, Outage(store, tools, self.scope, self._owned)
         rollouts = Rollouts(store, told, self.listeners)
         self.engine = Engine(store, self._outage.gate(store), tools, self.scope, self._owned, rollouts)
-        self.reaper = Reaper(store, self.name, self.clock, self.listeners, settings)
+        inbox = self.engine.inbox
+        self.reaper = Reaper(store, self.name, self.clock, self.listeners, settings, self.scope, inbox)
         self.janitor = Janitor(store, self.name, self.clock, self._logs, self.reaper.lives)
         self.promises = PromiseWatch(store, self.scope, told, self.listeners, settings.queues)
         self._dead_man = DeadMan(store, self.name, settings)

@@ -20,10 +20,12 @@ from everytick.stores.base import Claim, ClaimKey
 
 if TYPE_CHECKING:
     from everytick.node.alarms import Alarm
+    from everytick.node.hand_overs import HandOvers
     from everytick.node.logs import Logs
     from everytick.node.reporter import Reporter
     from everytick.node.timeouts import Timeouts
     from everytick.node.transactions import Transactions
+    from everytick.runners.engines import EngineBody
 
 
 class OwnedOccurrence:
@@ -35,6 +37,8 @@ class OwnedOccurrence:
     snapshot last heard of it. While `deferred` is a list, a task's own transaction is open and
     events wait in the list; `turn` is the lock of these transactions. `called_off` are attempts
     that were canceled before they began. `parks` says that no wait for a retry is kept here.
+    `is_lent` says that engines carry out its open attempts, and that it takes no slot here;
+    `handed` has the body and the id of each attempt that was handed over and whose end is not written.
     """
 
     __slots__ = (
@@ -47,8 +51,10 @@ class OwnedOccurrence:
         "called_off",
         "claim",
         "deferred",
+        "handed",
         "is_begun",
         "is_gone",
+        "is_lent",
         "is_queued",
         "life",
         "open",
@@ -65,6 +71,7 @@ class OwnedOccurrence:
     deferred: list[Event] | None
     turn: asyncio.Lock | None
     awaits_writes: asyncio.Event | None
+    handed: "dict[tuple[str, int], tuple[EngineBody, str]] | None"
 
     def __init__(
         self, claim: Claim, bodies: tuple[Body, ...], arrived_at: float, asked_at: float, ahead: timedelta
@@ -73,8 +80,8 @@ class OwnedOccurrence:
         self.arrived_at, self.asked_at, self.ahead = arrived_at, asked_at, ahead
         # Made when they are needed: most occurrences need none, and each container is one more for the collector.
         self.open, self.steps = {}, ()
-        self.alarms = self.called_off = self.deferred = self.turn = self.awaits_writes = None
-        self.is_begun = self.is_gone = self.is_queued = self.parks = False
+        self.alarms = self.called_off = self.deferred = self.turn = self.awaits_writes = self.handed = None
+        self.is_begun = self.is_gone = self.is_queued = self.parks = self.is_lent = False
 
     def __repr__(self) -> str:
         return f"<occurrence {self.claim.header.id}>"
@@ -103,6 +110,11 @@ class OwnedOccurrence:
     def call_off(self, task: str, number: int) -> None:
         """Let the attempt not begin."""
         self.called_off = {*(self.called_off or ()), (task, number)}
+
+    @property
+    def is_at_engines(self) -> bool:
+        """Whether every open attempt was handed over to an engine, and every step is in the store."""
+        return bool(self.open) and not self.steps and all(attempt.is_handed for attempt in self.open.values())
 
     @property
     def keeps_a_wait_in_vain(self) -> bool:
@@ -141,6 +153,7 @@ class AttemptServices:
     timeouts: "Timeouts"
     transactions: "Transactions"
     reporter: "Reporter"
+    hand_overs: "HandOvers"
 
 
 class OpenAttempt:
@@ -151,8 +164,10 @@ class OpenAttempt:
         "alarm",
         "body",
         "context",
+        "handed_to",
         "has_transacted",
         "is_abandoned",
+        "is_handed",
         "is_over",
         "is_settled",
         "lent",
@@ -183,6 +198,10 @@ class OpenAttempt:
         claim, header = occurrence.claim, occurrence.claim.header
         self.task = header.rules.tasks[place].name
         self.context = Context(claim.job, place, number, claim.record, header, occurrence.life, claim.key.fence, self)
+        # Most claims name none: they were not taken over from another node.
+        tried = (self.task, number)
+        self.handed_to = next((each.handed_to for each in claim.handed if each[:2] == tried), None)
+        self.is_handed = self.handed_to is not None
         self.alarm: Alarm | None = None
         self.lent: CanBeTakenBack | None = None
         self.worker: asyncio.Task[None] | None = None
@@ -231,6 +250,18 @@ class OpenAttempt:
     def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
         """Begin the attempt's one transaction."""
         return self._services.transactions.begin(self)
+
+    def known_to(self, context: Context) -> str | None:
+        """Return what was noted of the engine that carries the attempt out; None if none does."""
+        return self.handed_to
+
+    async def hand_over(self, context: Context, handed_to: str) -> None:
+        """Note to which engine the attempt is about to be handed. Raises `Fenced` if another node has it now."""
+        await self._services.hand_overs.note(self, handed_to)
+
+    def handed(self, context: Context) -> None:
+        """Note that an engine has the attempt: it outlives this node, and needs no slot here."""
+        self._services.hand_overs.done(self)
 
     async def look_up_previous(self, context: Context) -> datetime | None:
         """Ask the store which occurrence of the job ended last."""

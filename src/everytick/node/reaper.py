@@ -1,4 +1,7 @@
-"""The reaper: orphans → Lost → commit. It decides nothing; of many reapers one gets each orphan."""
+"""The reaper: orphans → Lost → commit. It decides nothing; of many reapers one gets each orphan.
+
+What was handed over to an engine is not lost with its node: the reaper's own node goes on with it, if it can.
+"""
 
 import asyncio
 import logging
@@ -13,7 +16,8 @@ from everytick.domain.steps import Step, deadline_of
 from everytick.domain.texts import SILENT_NODE
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Happening, Listeners
-from everytick.node.inbox import Unwritable
+from everytick.node.inbox import Arrived, Inbox, Unwritable
+from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.silence import Silence
 from everytick.stores.addresses import AnyStore
@@ -28,13 +32,21 @@ class Reaper:
     """Settles what silent nodes held."""
 
     def __init__(
-        self, store: AnyStore, node: str, clock: NodeClock, listeners: Listeners, settings: NodeSettings
+        self,
+        store: AnyStore,
+        node: str,
+        clock: NodeClock,
+        listeners: Listeners,
+        settings: NodeSettings,
+        scope: Scope | None = None,
+        inbox: Inbox | None = None,
     ) -> None:
         self._store, self._node, self._clock, self._listeners = store, node, clock, listeners
         # A name that never beats. What the node itself holds, its beat may hand it to run; what was taken over here
         # must never be run, and if this reaper fails before it has settled it, it is an orphan again at once.
         self._name = f"{node} reaper"
         self._silence = Silence(node, settings)
+        self._scope, self._inbox = scope, inbox
         self._unwritable: set[ClaimKey] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -46,7 +58,18 @@ class Reaper:
         """
         nodes, clock = await self._store.nodes(), self._clock
         dead = self._silence.look(nodes, clock.now(), clock.monotonic(), clock.stepped)
+        if dead.silent:
+            await self._reattach(dead.silent)
         return await self._take(dead.silent, dead.overdue)
+
+    async def _reattach(self, silent: Mapping[str, int]) -> None:
+        """Let this node go on with what silent ones have handed over to engines that it can ask."""
+        if self._scope is None or self._inbox is None:
+            return
+        asked_at = self._clock.monotonic()
+        claims = await self._store.reattach(self._scope.current, _AT_ONCE, silent)
+        if claims:
+            self._inbox.put(Arrived(tuple(claims), asked_at))
 
     def lives(self, node: NodeRecord) -> bool:
         """Say whether the node beats, as this reaper has seen it; one that it has not looked at yet lives."""

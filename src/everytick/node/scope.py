@@ -52,7 +52,7 @@ class OwnLabels:
                 return any(allowed == name or allowed.startswith(f"{name}.") for allowed in self._settings.allow_calls)
             case "queue":
                 return name in self._settings.queues
-        return kind == "runner" and name in self._runners
+        return kind == "runner" and (name in self._runners or getattr(self._settings, name, None) is not None)
 
     @cached_property
     def _runners(self) -> frozenset[str]:

@@ -36,6 +36,10 @@ class NodeSettings:
     server that takes the e-mail of notices, and may hold a password. `metrics_job_limit` is how many jobs
     are told apart in metrics. `dead_man_url` is told every minute that the fleet lives, and may hold a secret.
     `next_store` is the address to which the store may be moved while the node runs, and may hold a password.
+
+    `celery` is an application, as module:object, or the address of its broker, with that of its results in
+    `celery_results`. `dask` and `ray` are the addresses of clusters. `engine_slots` is how many occurrences may wait
+    for these without a slot.
     """
 
     slots: int = 50
@@ -59,6 +63,11 @@ class NodeSettings:
     metrics_job_limit: int = JOB_LIMIT
     dead_man_url: str | None = field(default=None, repr=False)
     next_store: str | None = field(default=None, repr=False)
+    celery: str | None = field(default=None, repr=False)
+    celery_results: str | None = field(default=None, repr=False)
+    dask: str | None = None
+    ray: str | None = None
+    engine_slots: int = 1_000
 
 
 def node_settings(
@@ -84,6 +93,11 @@ def node_settings(
     metrics_job_limit: int = JOB_LIMIT,
     dead_man_url: str | None = None,
     next_store: str | None = None,
+    celery: str | None = None,
+    celery_results: str | None = None,
+    dask: str | None = None,
+    ray: str | None = None,
+    engine_slots: int = 1_000,
 ) -> NodeSettings:
     """Return the settings, checked alone and against each other."""
     made = NodeSettings(
@@ -108,6 +122,11 @@ def node_settings(
         metrics_job_limit=_whole("metrics_job_limit", metrics_job_limit, _MOST_SLOTS),
         dead_man_url=_address("dead_man_url", dead_man_url),
         next_store=None if next_store is None else _store_address(next_store),
+        celery=_place("celery", celery),
+        celery_results=_place("celery_results", celery_results),
+        dask=_place("dask", dask),
+        ray=_place("ray", ray),
+        engine_slots=_whole("engine_slots", engine_slots, _MOST_SLOTS),
     )
     _refuse_mistaken_mail(made)
     if made.node_timeout < 3 * made.heartbeat:
@@ -148,6 +167,13 @@ def _address(setting: str, given: str | None) -> str | None:
     if given is not None and (not given.startswith(("http://", "https://")) or not given.isprintable() or " " in given):
         raise InvalidSetting(setting, "…", "must be an address such as https://example.org/ping/…")
     return given
+
+
+def _place(setting: str, given: object) -> str | None:
+    if given is None or (isinstance(given, str) and given.strip() and given.isprintable()):
+        return given
+    kind = type(given).__name__
+    raise InvalidSetting(setting, "…", f'must be text, such as "shop.celery:app" or an address, and is a {kind}')
 
 
 def _whole(setting: str, given: object, most: int) -> int:

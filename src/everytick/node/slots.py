@@ -5,6 +5,9 @@ what begins at once or within `AHEAD_SECONDS` at its present rate. That little i
 ahead because a node of 10 slots would otherwise ask the store once for every ten short
 bodies (`bench/end_to_end_postgres.py`: without it a third of the rate).
 
+An occurrence that only waits for an engine gives its slot up: nothing of it runs here. Of these there are at most
+`engine_slots`; beyond that each keeps its slot, and the node claims less.
+
 A call that may bring claims reserves slots for them until it is answered: a claim, and a commit
 of plans that brings claims along.
 """
@@ -37,8 +40,9 @@ _KEPT = 16
 class Slots:
     """The slots of one engine: those that are taken, how fast they become free, and the backlog that waits for them."""
 
-    def __init__(self, count: int, monotonic: Callable[[], float]) -> None:
+    def __init__(self, count: int, monotonic: Callable[[], float], engine_slots: int = 1_000) -> None:
         self.count, self.busy = count, 0
+        self._engine_slots, self.lent = engine_slots, 0
         self._monotonic = monotonic
         self._since, self._freed, self._rate = monotonic(), 0, 0.0
         self._length = self._square = 0.0
@@ -71,6 +75,13 @@ class Slots:
         self.busy -= 1
         self._freed += 1
         self.freed_at = now
+
+    def lend(self) -> bool:
+        """Count an occurrence that engines carry out, and that needs no slot. False if there are enough of these."""
+        if self.lent >= self._engine_slots:
+            return False
+        self.lent += 1
+        return True
 
     def ran(self, seconds: float) -> None:
         """Learn how long an attempt has taken."""

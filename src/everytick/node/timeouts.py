@@ -46,9 +46,12 @@ class Timeouts:
         self._writing: asyncio.Task[None] | None = None
         self._is_wound = False
 
-    def begun(self, attempt: OpenAttempt) -> None:
-        """Look at it again in a moment; a timeout shorter than that is wound now."""
-        attempt.since = self._clock.monotonic()
+    def begun(self, attempt: OpenAttempt, seconds_ago: float = 0.0) -> None:
+        """Look at it again in a moment; a timeout shorter than that is wound now.
+
+        An attempt that an engine carries out for an earlier owner began `seconds_ago`.
+        """
+        attempt.since = self._clock.monotonic() - seconds_ago
         timeout = attempt.occurrence.claim.header.rules.tasks[attempt.place].timeout
         if attempt.body.begins_later:
             # It waits for a thread or process, which is not its own time.

@@ -15,7 +15,8 @@ import sys
 from datetime import timedelta
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
 
 from everytick.errors import EverytickError, shown
 from everytick.runners.function import FunctionBody, LoopBody
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from everytick.domain.job import Job, Task
     from everytick.runners.addresses import AddressRules
     from everytick.runners.base import Body
+    from everytick.runners.engine_desk import EngineDesk
+    from everytick.runners.engines import EngineAdapter
     from everytick.runners.guard import Guard
     from everytick.runners.mail import MailServer
     from everytick.runners.process import ProcessPool
@@ -57,7 +60,7 @@ class Catalogue:
     networks that requests may reach although they are not public, and `mail` is the server
     that takes e-mail; without `sends_notices` a notice only counts as sent. A runner of another
     package, from the entry-point group `everytick.runners`, is called with the task and,
-    if there is one, its function, and returns a Body.
+    if there is one, its function, and returns a Body. `engines` says by runner where an engine is.
     """
 
     def __init__(
@@ -72,7 +75,9 @@ class Catalogue:
         scratch: Path | None = None,
         mail: MailServer | None = None,
         sends_notices: bool = True,
+        engines: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> None:
+        self._engines, self._desks = engines, cast("dict[str, EngineDesk]", {})
         self._functions, self._grace = functions, grace
         self._thread_count, self._process_count = threads, processes
         self._allow_calls, self._allow_addresses = tuple(allow_calls), tuple(allow_addresses)
@@ -160,6 +165,8 @@ class Catalogue:
             return
         self._is_closed = True
         # The guard after the processes that it watches, the folders after the threads that write to them.
+        for desk in self._desks.values():
+            desk.close()
         for part in ("_processes", "_threads", "_guard", "_scratch"):
             if self._has(part):
                 getattr(self, part).close()
@@ -214,10 +221,12 @@ class Catalogue:
         return self._plugin(runner, task, function)
 
     def _other_body(self, task: Task, target: Target) -> Body:
-        from everytick.runners.targets import CommandTarget, HttpTarget, NoticeTarget
+        from everytick.runners.targets import CommandTarget, EngineTarget, HttpTarget, NoticeTarget
 
         runner = task.settings.runner
         match target:
+            case EngineTarget(name, options) if runner is not None:
+                return self._engine_body(runner, name, dict(options))
             case CommandTarget() if runner in (None, "command"):
                 if reason := _no_processes():
                     raise CannotRun(reason)
@@ -261,6 +270,33 @@ class Catalogue:
 
                 return Email(receiver, self._mail)
 
+    def _engine_body(self, runner: str, target: str, options: dict[str, Any]) -> Body:
+        """Return the body that hands the target over. Where the engine is, and its package, are looked at now."""
+        if runner not in self._engines:
+            raise CannotRun(f"this node hands nothing over to {runner}: set {runner}, or EVERYTICK_{runner.upper()}")
+        if runner not in self._desks:
+            from everytick.runners.engine_desk import EngineDesk
+
+            self._desks[runner] = EngineDesk(self._adapter(runner))
+        if runner != "celery":
+            self._refuse_unallowed(target.partition(":")[0])
+        from everytick.runners.engines import EngineBody
+
+        return EngineBody(target, options, self._desks[runner])
+
+    def _adapter(self, runner: str) -> EngineAdapter:
+        places = self._engines[runner]
+        match runner:
+            case "celery":
+                from everytick.runners.celery import celery_engine
+
+                return celery_engine(*places)
+            case "dask":
+                from everytick.runners.dask import DaskEngine
+
+                return DaskEngine(places[0], self._allow_calls)
+        raise CannotRun(f"there is no engine '{shown(runner)}'")
+
     def _plugin(self, runner: str, task: Task, function: Callable[..., Any] | None) -> Body:
         from importlib.metadata import entry_points
 
@@ -290,11 +326,7 @@ class Catalogue:
 
     def _imported(self, path: str) -> Callable[..., Any]:
         module, _, names = path.partition(":")
-        if not any(module == allowed or module.startswith(f"{allowed}.") for allowed in self._allow_calls):
-            package = shown(module.partition(".")[0])
-            wanted = f'add "{package}" to' if self._allow_calls else f'write allow_calls = ["{package}"] into'
-            advice = f"{wanted} {'allow_calls in ' if self._allow_calls else ''}everytick.toml"
-            raise CannotRun(f"calls of '{shown(module)}' are not allowed here: {advice}")
+        self._refuse_unallowed(module)
         try:
             found: Any = import_module(module)
             for name in names.split("."):
@@ -306,6 +338,14 @@ class Catalogue:
         if not _is_of(found, self._allow_calls):
             raise CannotRun(f"'{shown(path)}' is only borrowed there: it belongs to '{shown(found.__module__)}'")
         return found  # type: ignore[no-any-return]
+
+    def _refuse_unallowed(self, module: str) -> None:
+        """Return if the node allows calls of this module."""
+        if not any(module == allowed or module.startswith(f"{allowed}.") for allowed in self._allow_calls):
+            package = shown(module.partition(".")[0])
+            wanted = f'add "{package}" to' if self._allow_calls else f'write allow_calls = ["{package}"] into'
+            advice = f"{wanted} {'allow_calls in ' if self._allow_calls else ''}everytick.toml"
+            raise CannotRun(f"calls of '{shown(module)}' are not allowed here: {advice}")
 
 
 def _is_of(function: Any, allowed: tuple[str, ...]) -> bool:

@@ -39,6 +39,8 @@ class Halt(Enum):
     TIMEOUT = "timeout"
     CANCEL = "cancel"
     SHUTDOWN = "shutdown"
+    LEFT = "left"
+    """It goes on at an engine; only this node waits no longer for its end."""
 
 
 class Services(Protocol):
@@ -62,6 +64,18 @@ class Services(Protocol):
 
     def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
         """Begin the attempt's one transaction."""
+        ...
+
+    def known_to(self, context: Context) -> str | None:
+        """Return what was noted of the engine that carries the attempt out; None if none does."""
+        ...
+
+    async def hand_over(self, context: Context, handed_to: str) -> None:
+        """Note to which engine the attempt is about to be handed. Raises `Fenced` if another node has it now."""
+        ...
+
+    def handed(self, context: Context) -> None:
+        """Note that an engine has the attempt: it outlives this node, and needs no slot here."""
         ...
 
     async def look_up_previous(self, context: Context) -> datetime | None:
@@ -314,6 +328,16 @@ class _NoServices:
 
     def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
         raise Fenced(context.occurrence_id)
+
+    def known_to(self, context: Context) -> str | None:
+        """Say nothing: the attempt is over."""
+        return None
+
+    async def hand_over(self, context: Context, handed_to: str) -> None:
+        raise Fenced(context.occurrence_id)
+
+    def handed(self, context: Context) -> None:
+        """Do nothing: the attempt has no slot any more."""
 
     async def look_up_previous(self, context: Context) -> datetime | None:
         raise Fenced(context.occurrence_id)

@@ -7,7 +7,10 @@ key that says which kind it is:
     {"command": ["rclone", "copy", "{{ scratch }}/db.sql", "remote:backups"], "env": {…}, "cwd": "/srv"}
     {"command": "pg_dump app > $EVERYTICK_SCRATCH/db.sql"}
     {"http": {"method": "POST", "url": "https://example.org/hook", "json": {…}}}
+    {"target": "tasks.send_report", "options": {"queue": "reports"}}
     {"notice": {"webhook": {…}}, "needs": ["code:shop"]}
+
+A `target` is for an engine that the task's runner names: celery, dask or ray.
 
 A notice tells a receiver (`runners/receivers.py`) of the event in the payload; it needs what
 the job needs that it tells of. Only everytick itself writes one.
@@ -49,12 +52,16 @@ TEMPLATE_NAMES = (
 )
 """What `{{ … }}` may name; a command has the same as EVERYTICK_… in its environment."""
 
+ENGINE_OPTIONS = ("queue", "priority", "exchange", "routing_key")
+"""How Celery brings a task to a worker; dask and ray know none of them."""
+
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 TEMPLATE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_ENGINE_NAME = re.compile(r"[^\W\d][\w-]*(?:[.:][^\W\d][\w-]*)*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ANSWER_IN = timedelta(seconds=30)
 
@@ -112,7 +119,15 @@ class NoticeTarget:
     receiver: "Receiver"
 
 
-Target: TypeAlias = FunctionTarget | CallTarget | CommandTarget | HttpTarget | NoticeTarget
+@value
+class EngineTarget:
+    """What the engine that the task's runner names is to call: its own name for it, and options of that engine."""
+
+    target: str
+    options: tuple[tuple[str, str | int], ...] = ()
+
+
+Target: TypeAlias = FunctionTarget | CallTarget | CommandTarget | HttpTarget | NoticeTarget | EngineTarget
 
 
 def command_target(
@@ -140,6 +155,11 @@ def http_target(
     length = format_duration(timeout) if isinstance(timeout, timedelta) else timeout
     parts = {"method": method, "url": url, "headers": written, "json": json, "expect": list(expect), "timeout": length}
     return _written({"http": {key: part for key, part in parts.items() if part not in (None, {}, [])}}, job)
+
+
+def engine_target(target: str, options: Mapping[str, object] | None = None, *, job: str = "") -> str:
+    """Return the target of a task that an engine carries out."""
+    return _written({"target": target, "options": options}, job)
 
 
 def call_target(path: str, *, job: str = "") -> str:
@@ -182,6 +202,22 @@ def _call(found: Mapping[str, Any], job: str) -> CallTarget:
     if any(part.startswith("__") for part in re.split(r"[.:]", path)):
         raise _refused(job, path, "goes through a name with two underscores", "a function of a module")
     return CallTarget(path)
+
+
+def _engine(found: Mapping[str, Any], job: str) -> EngineTarget:
+    _only(found, ("target", "options"), "a target", job)
+    target, options = _text(found["target"], "target", job), found.get("options") or {}
+    if not _ENGINE_NAME.fullmatch(target):
+        raise _refused(job, target, "is no name that an engine could know", 'target: "tasks.send_report"')
+    if not isinstance(options, dict):
+        raise _refused(job, options, "is not a table of options", 'options: {"queue": "reports"}')
+    for name, given in options.items():
+        if name not in ENGINE_OPTIONS:
+            raise _refused(job, name, f"is not an option{did_you_mean(name, ENGINE_OPTIONS)}", *ENGINE_OPTIONS)
+        if isinstance(given, bool) or not isinstance(given, int if name == "priority" else str):
+            kind = "a whole number" if name == "priority" else "text"
+            raise _refused(job, given, f"is not {kind}, and the option {name} must be")
+    return EngineTarget(target, tuple(sorted(options.items())))
 
 
 def _command(found: Mapping[str, Any], job: str) -> CommandTarget:
@@ -344,5 +380,5 @@ def _refused(job: str, read: object, reason: str, *instead: str) -> InvalidPolic
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, Any], str], Target]] = MappingProxyType(
-    {"command": _command, "http": _http, "call": _call}
+    {"command": _command, "http": _http, "call": _call, "target": _engine}
 )

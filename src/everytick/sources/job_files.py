@@ -48,11 +48,11 @@ FILE = "file"
 _DEEPEST_USE = 20
 """How deep texts may use each other. Each level takes some 20 frames of the interpreter's stack of 1,000."""
 
-_TARGETS = ("call", "command", "http")
+_TARGETS = ("call", "command", "http", "target")
 _PARTS = ("env", "cwd")
 _Models: TypeAlias = "Mapping[str, BaseModel]"
 _UNSCHEDULED = "has no schedule: add `schedule:`"
-_IDLE = "has nothing to do: give it a call, a command or an http"
+_IDLE = "has nothing to do: give it a call, a command, an http or a target"
 _TWICE = "a job with tasks does nothing itself: make this {} a task"
 _NOTHING = Overrides(Level.APPLICATION)
 _SHAPES = {
@@ -384,6 +384,11 @@ class _Reader:
         if len(own) != 1:
             both = f"has {' and '.join(own)}: give one of them"
             self._note(path, f"{_what(path)} {both if own else _IDLE}", key=True)
+            return None
+        if own == ["target"]:
+            return models.engine_target_of(model.target, model.options)
+        if model.options is not None:
+            self._note((*path, "options"), f"options belong to a target, and this is a {own[0]}", key=True)
             return None
         beside = [key for key in _PARTS if getattr(model, key) is not None]
         if own != ["command"]:

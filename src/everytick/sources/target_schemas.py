@@ -1,4 +1,4 @@
-"""JSON Schema of what a task does, for editors: a call, a command or a request."""
+"""JSON Schema of what a task does, for editors: a call, a command, a request or the target of an engine."""
 
 from everytick.domain.readers import DURATION, TEXT, Schema, described, table
 
@@ -15,6 +15,15 @@ ENVIRONMENT: Schema = {
     "description": "Environment variables of a command, beside the node's own.",
     "type": "object",
     "additionalProperties": TEXT,
+}
+ENGINE_TARGET: Schema = {
+    "description": "What the engine that `runner` names is to call, such as tasks.send_report of Celery.",
+    "type": "string",
+    "minLength": 1,
+}
+ENGINE_OPTIONS: Schema = {
+    "description": "How Celery brings the task to a worker.",
+    **table((), queue=TEXT, priority={"type": "integer"}, exchange=TEXT, routing_key=TEXT),
 }
 FOLDER = described(TEXT, "The folder that a command starts in.")
 HTTP: Schema = {

@@ -39,11 +39,19 @@ from everytick.domain.reading import names, switch
 from everytick.domain.templates import template_names
 from everytick.errors import EverytickError, InvalidPolicies, shown
 from everytick.runners.receivers import checked_receivers
-from everytick.runners.targets import call_target, command_target, read_target
+from everytick.runners.targets import call_target, command_target, engine_target, read_target
 from everytick.schedules.codec import schedule
 from everytick.schedules.combine import any_of
 from everytick.schedules.timezones import zone
-from everytick.sources.target_schemas import CALL, COMMAND, ENVIRONMENT, FOLDER, HTTP
+from everytick.sources.target_schemas import (
+    CALL,
+    COMMAND,
+    ENGINE_OPTIONS,
+    ENGINE_TARGET,
+    ENVIRONMENT,
+    FOLDER,
+    HTTP,
+)
 from everytick.sources.yaml_calendars import Beside
 from everytick.sources.yaml_calendars import schema as calendar_schema
 from everytick.sources.yaml_reader import Several
@@ -269,6 +277,21 @@ def _part(key: str, given: Any) -> Any:
 _alone = _Once(_command)
 
 
+def _engine_part(key: str) -> Callable[[Any], Any]:
+    """Return what reads one part of a task for an engine, and refuses what could be in none."""
+
+    def read(given: Any) -> Any:
+        parts = {"target": given} if key == "target" else {"target": "any", "options": given}
+        return given if given is None else _checked(lambda parts: (engine_target(**parts), given)[1], key, parts)
+
+    return read
+
+
+def engine_target_of(target: str, options: Any) -> str:
+    """Return the target of a task for an engine."""
+    return engine_target(target, options)
+
+
 def command_of(command: Any, env: Any, cwd: Any) -> str:
     """Return the target of a command, or refuse all its mistakes."""
     if env is None and cwd is None:
@@ -333,6 +356,8 @@ _TARGETS: dict[str, Any] = {
     "call": (_read_by(_call, "call", CALL), None),
     "command": (_field(partial(_part, "command"), COMMAND), None),
     "http": (_field(_http, HTTP), None),
+    "target": (_field(_engine_part("target"), ENGINE_TARGET), None),
+    "options": (_field(_engine_part("options"), ENGINE_OPTIONS), None),
     "env": (_field(partial(_part, "env"), ENVIRONMENT), None),
     "cwd": (_field(partial(_part, "cwd"), FOLDER), None),
 }

@@ -75,8 +75,8 @@ INDEXES = {
         unclaimed_fills upstreams
         forget_reach hold_reaches known_lanes running_in
         runs_of
-        attempts_of definition forget_attempts handed_of forget_reports forget_runs key_use leave past_versions purge_keys
-        coming_of coming_of_keys forget_coming purge_coming
+        attempts_of definition forget_attempts forget_reports forget_runs key_use leave past_versions purge_keys
+        coming_of coming_of_keys forget_coming handed_of purge_coming
         owed_reports purge_versions reported version_at
         drop_promises forget_breaches hold_promises purge_breaches purge_promises recheck_promises settle_promise
         tell_breach withdraw_breaches""",

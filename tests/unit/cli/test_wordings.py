@@ -67,7 +67,7 @@ YAML_MISTAKES = {
     "a: {shedule: '@daily', command: x}": [
         "job 'a' has no schedule: add `schedule:`", "job 'a': unknown key 'shedule' (did you mean 'schedule'?)",
     ],
-    "a: {schedule: '@daily'}": ["job 'a' has nothing to do: give it a call, a command or an http"],
+    "a: {schedule: '@daily'}": ["job 'a' has nothing to do: give it a call, a command, an http or a target"],
     "a: {schedule: '@daily', command: x, tasks: [{name: y, command: z}]}": [
         "a job with tasks does nothing itself: make this command a task",
     ],

@@ -248,9 +248,12 @@ def test_what_a_job_lacks_is_told_beside_its_other_mistakes() -> None:
     [
         ("{}", "3:3: job 'a' has no schedule: add `schedule:`"),
         ("{schedule: 5, command: x}", "3:17: schedule: '5': text must be text like cron: 30 2 * * *"),
-        ("{schedule: '@daily'}", "3:3: job 'a' has nothing to do: give it a call, a command or an http"),
+        ("{schedule: '@daily'}", "3:3: job 'a' has nothing to do: give it a call, a command, an http or a target"),
         ("{schedule: '@daily', tasks: []}", "3:3: job 'a' has nothing to do"),
-        ("{schedule: '@daily', env: {A: b}}", "3:3: job 'a' has nothing to do: give it a call, a command or an http"),
+        (
+            "{schedule: '@daily', env: {A: b}}",
+            "3:3: job 'a' has nothing to do: give it a call, a command, an http or a target",
+        ),
         (
             "{schedule: '@daily', call: 'x:y', tasks: [{name: t, command: x}]}",
             "3:27: a job with tasks does nothing itself",
@@ -281,7 +284,7 @@ def test_what_a_job_lacks_is_told_beside_its_other_mistakes() -> None:
         ("{schedule: '@daily', tasks: [{name: t, command: x, after: u}]}", "3:3: task 't' comes after 'u', which is"),
         (
             "{schedule: '@daily', tasks: [{name: t}]}",
-            "3:35: task 1 of job 'a' has nothing to do: give it a call, a command or an http",
+            "3:35: task 1 of job 'a' has nothing to do: give it a call, a command, an http or a target",
         ),
         ("{schedule: '@daily', tasks: [{command: x}]}", "3:35: task 1 of job 'a' has no name: add `name:`"),
         ("{schedule: '@daily', tasks: {name: t}}", "3:34: tasks must be a list"),

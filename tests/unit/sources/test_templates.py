@@ -117,7 +117,7 @@ jobs:
         "4:3: template 'empty' says nothing: give it a schedule, policies or something to do",
         "5:44: a job with tasks does nothing itself: make this call a task",
         "7:3: template 'ok' has this name already",
-        "10:3: job 'd' has nothing to do: give it a call, a command or an http",
+        "10:3: job 'd' has nothing to do: give it a call, a command, an http or a target",
         "12:3: job 'f' has no schedule: add `schedule:`",
     ]
 

@@ -267,6 +267,10 @@ class RedisStore:
         """Take over the claims in `keys`, and those of each silent node whose `beats` still has the value named."""
         return await self._write(lambda replica: replica.orphans(reaper, limit, silent, keys))
 
+    async def reattach(self, scope: NodeScope, limit: int, silent: Mapping[str, int]) -> list[Claim]:
+        """Give the node of the scope what these silent nodes have handed over to engines."""
+        return await self._write(lambda replica: replica.reattach(scope, limit, silent))
+
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
         """Write the row of a running attempt, for people, if the claim still has its fence and token."""
         return await self._write(lambda replica: replica.note(notes))

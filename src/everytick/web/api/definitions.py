@@ -9,7 +9,7 @@ from everytick.domain.config import NOTICES
 from everytick.domain.job import Job
 from everytick.domain.reading import as_data
 from everytick.errors import shown
-from everytick.runners.targets import CallTarget, CommandTarget, HttpTarget, Target, read_target
+from everytick.runners.targets import CallTarget, CommandTarget, EngineTarget, HttpTarget, Target, read_target
 from everytick.sources.job_files import FileJob, JobFile, read_jobs
 from everytick.sources.yaml_reader import Mistake
 from everytick.web.problems import Problem
@@ -65,7 +65,8 @@ def refuse_foreign_targets(tick: Everytick, jobs: Iterable[Job]) -> None:
     """Return if every target is a call that the service allows, or of a kind that is switched on. Else raise 422."""
     for job in jobs:
         for task in job.tasks:
-            if (why := _why_foreign(tick, read_target(task.target, job.name))) is not None:
+            runner = task.settings.runner
+            if (why := _why_foreign(tick, read_target(task.target, job.name), runner)) is not None:
                 detail = f"job '{job.name}', task '{task.name}': {why}"
                 raise Problem(422, _CODE, detail, job=job.name, task=task.name)
         refuse_foreign_receivers(tick, {key: as_data(getattr(job.settings, key)) for key in NOTICES})
@@ -78,19 +79,30 @@ _SWITCHED_OFF = (
 )
 
 
-def _why_foreign(tick: Everytick, target: Target) -> str | None:
+def _why_foreign(tick: Everytick, target: Target, runner: str | None) -> str | None:
     """Return why a task over HTTP may not have this target; None if it may."""
     match target:
         case CallTarget(path=path):
-            module = path.partition(":")[0]
-            if any(module == allowed or module.startswith(f"{allowed}.") for allowed in tick.settings.allow_calls):
-                return None
-            return f"'{shown(path)}' is in no package that the setting allow_calls of this service names"
+            return _why_not_allowed(tick, path)
+        case EngineTarget(target=path):
+            assert runner is not None, "a target without an engine is refused before"
+            if runner not in tick.api_targets:
+                return _SWITCHED_OFF.format(f"a target of {runner}", runner)
+            if getattr(tick.settings, runner) is None:
+                return f"this service knows no {runner}: set {runner}, or EVERYTICK_{runner.upper()}"
+            return None if runner == "celery" else _why_not_allowed(tick, path)
         case CommandTarget():
             return None if "command" in tick.api_targets else _SWITCHED_OFF.format("a command", "command")
         case HttpTarget():
             return None if "http" in tick.api_targets else _SWITCHED_OFF.format("a request", "http")
     return "only the application's own code names it: write call: and a function"
+
+
+def _why_not_allowed(tick: Everytick, path: str) -> str | None:
+    module = path.partition(":")[0]
+    if any(module == allowed or module.startswith(f"{allowed}.") for allowed in tick.settings.allow_calls):
+        return None
+    return f"'{shown(path)}' is in no package that the setting allow_calls of this service names"
 
 
 def refuse_foreign_receivers(tick: Everytick, policies: Mapping[str, Any]) -> None:

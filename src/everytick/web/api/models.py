@@ -295,6 +295,10 @@ class AttemptData(Shape):
         dict[str, Any] | None,
         Field(description="Where its output is.", examples=[{"node": "web-1", "path": "a/1.log"}]),
     ]
+    handed_to: Annotated[
+        str | None,
+        Field(description="The engine that carries it out, and its id there.", examples=["celery:attempt_1"]),
+    ]
     run_id: Annotated[str, Field(examples=["run_1"])]
     created_at: Moment | None
 

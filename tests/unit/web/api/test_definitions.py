@@ -104,6 +104,21 @@ async def test_commands_are_switched_on_by_name() -> None:
     assert made.status_code == 201, made.text
 
 
+async def test_targets_of_engines_are_switched_on_by_name_and_need_the_setting() -> None:
+    """Issue 16: a clear error at the door where the engine or its setting is missing."""
+    job = {"schedule": "@daily", "runner": "celery", "target": "tasks.send_report"}
+    answers = []
+    for settings in ({}, {"api_targets": ["celery"]}, {"api_targets": ["celery"], "celery": "redis://localhost/0"}):
+        tick = make_tick(**settings)
+        async with client_of(tick) as client:
+            answers.append(await client.post("/api/jobs", json={"name": "report", "definition": job}))
+        await tick.close()
+
+    assert [answer.status_code for answer in answers] == [422, 422, 201], [answer.text for answer in answers]
+    assert 'api_targets = ["celery"]' in answers[0].json()["detail"]
+    assert "EVERYTICK_CELERY" in answers[1].json()["detail"]
+
+
 def test_an_unknown_kind_of_target_is_refused_where_it_is_written() -> None:
     with pytest.raises(ValueError, match="api_targets"):
         Everytick("memory://", api_targets=["pickle"])

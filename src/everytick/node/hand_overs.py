@@ -1,0 +1,92 @@
+"""Hand-overs: notes which attempts are about to be handed to an engine, before they are.
+
+What the store does not know of was never handed over, and is lost with its node as any other attempt is. What it knows
+of goes on without this node, and another one waits for its end. So nothing is handed over twice, and the notes of all
+attempts that begin together are one question to the store.
+"""
+
+import asyncio
+import logging
+
+from everytick.domain.notes import Note
+from everytick.errors import Fenced, StoreUnavailable
+from everytick.node.health import Health
+from everytick.node.inbox import HandedOver, Inbox
+from everytick.node.occurrence import OpenAttempt
+from everytick.stores.base import Commit, CommitAway, CommitFailed
+from everytick.stores.protocols import RunStore
+
+_log = logging.getLogger("everytick.executor")
+
+_AT_ONCE = 500
+_AGAIN_SECONDS = 1.0
+"""How soon a store is asked again that did not answer: the attempts wait for it, and their timeouts go on."""
+
+
+class HandOvers:
+    """Writes the notes of attempts that wait to be handed over, as many at a time as have gathered."""
+
+    def __init__(self, store: RunStore, health: Health, inbox: Inbox) -> None:
+        self._store, self._health, self._inbox = store, health, inbox
+        self._waiting: list[tuple[OpenAttempt, str, asyncio.Future[None]]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def note(self, attempt: OpenAttempt, handed_to: str) -> None:
+        """Return once the store knows to which engine the attempt will be handed."""
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((attempt, handed_to, written))
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+        await written
+        attempt.handed_to = handed_to
+
+    def done(self, attempt: OpenAttempt) -> None:
+        """Tell the engine of this node that another one has the attempt now."""
+        attempt.is_handed = True
+        self._inbox.put(HandedOver(attempt))
+
+    async def close(self) -> None:
+        """Write no more: what waits was not handed over."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
+
+    async def _write(self) -> None:
+        try:
+            # One turn of the loop: the attempts that begin with this one are noted with it.
+            await asyncio.sleep(0)
+            while self._waiting:
+                batch, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
+                wanted = [each for each in batch if not each[2].done()]
+                if wanted and not await self._write_some(wanted):
+                    await asyncio.sleep(_AGAIN_SECONDS)
+        finally:
+            self._writing = None
+
+    async def _write_some(self, batch: list[tuple[OpenAttempt, str, asyncio.Future[None]]]) -> bool:
+        """Write the notes, and let each attempt go on. Return False if some of them wait for another try."""
+        notes = [
+            (each.occurrence.claim, Note(each.task, each.number, each.context.started_at, handed_to=handed_to))
+            for each, handed_to, _ in batch
+        ]
+        try:
+            answers = await self._store.note(notes)
+        except StoreUnavailable as error:
+            self._health.failed(error)
+            self._waiting += batch
+            return False
+        except Exception as error:  # noqa: BLE001, whatever a driver raises about the store
+            answers = [CommitFailed(str(error))] * len(batch)
+        again = [each for each, answer in zip(batch, answers, strict=True) if isinstance(answer, CommitAway)]
+        self._waiting += again
+        for (attempt, _, written), answer in zip(batch, answers, strict=True):
+            if written.done() or isinstance(answer, CommitAway):
+                continue
+            if answer is Commit.COMMITTED:
+                written.set_result(None)
+            elif isinstance(answer, CommitFailed):
+                _log.error("%r is not handed over: the store refuses to note it: %s", attempt, answer.reason)
+                written.set_exception(RuntimeError(f"the store refuses to note the hand-over: {answer.reason}"))
+            else:
+                written.set_exception(Fenced(attempt.occurrence.claim.header.id))
+        return not again

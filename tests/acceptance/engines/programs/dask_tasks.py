@@ -1,0 +1,28 @@
+"""Functions that a Dask cluster calls; they tell a Redis list of every run, and wait there for a word to go on."""
+
+import os
+from typing import Any
+
+import redis
+
+
+def add(first: int, second: int) -> int:
+    _told().rpush("runs", "add")
+    return first + second
+
+
+def fail() -> None:
+    _told().rpush("runs", "fail")
+    raise ZeroDivisionError("by nothing at all")
+
+
+def wait() -> str:
+    told = _told()
+    told.rpush("runs", "wait")
+    told.rpush("begun", str(os.getpid()))
+    found: Any = told.blpop(["go"], timeout=120)
+    return str(found[1].decode())
+
+
+def _told() -> "redis.Redis":
+    return redis.Redis.from_url(os.environ["ENGINE_TOLD"], socket_timeout=None)
