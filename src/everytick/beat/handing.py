@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -27,12 +26,21 @@ if TYPE_CHECKING:
 
 @value
 class Handed:
-    """A decision of which the job, if there is one, was handed over; `error` says why that failed."""
+    """A decision of which the job, if there is one, was handed over; `error` says why that failed.
+
+    One that `is_left` was not handed over: its lock was over before its turn came, and another beat has it.
+    """
 
     commit: BeatCommit
     job: EnqueuedJob | None = None
     error: str = ""
     length: timedelta = timedelta(0)
+    is_left: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it may be recorded as decided."""
+        return not self.error and not self.is_left
 
 
 class Handing:
@@ -52,7 +60,7 @@ class Handing:
         if isinstance(self._queue, BatchQueue):
             found += await self._together(self._queue, due)
         else:
-            found += [await self._alone(commit, job, monotonic()) for commit, job in due]
+            found += await self._one_by_one(due)
         for each in found:
             if each.error:
                 self._tell(each)
@@ -64,6 +72,8 @@ class Handing:
         try:
             async with asyncio.timeout(self._patience):
                 errors = await queue.enqueue_batch([job for _, job in due])
+            if len(errors) != len(due):
+                raise ValueError(f"the queue answered for {len(errors)} of {len(due)} jobs")
         except Exception as error:  # noqa: BLE001, a queue may raise anything, and the next tick tries again
             errors = [error] * len(due)
         length = timedelta(seconds=monotonic() - begun)
@@ -72,27 +82,38 @@ class Handing:
             for (commit, job), error in zip(due, errors, strict=True)
         ]
 
-    async def _alone(self, commit: BeatCommit, job: EnqueuedJob, begun: float) -> Handed:
-        error = ""
+    async def _one_by_one(self, due: Sequence[tuple[BeatCommit, EnqueuedJob]]) -> list[Handed]:
+        """Hand over each job when its turn comes. Locks that have grown old meanwhile are extended first."""
+        held_at, found = monotonic(), []
+        for commit, job in due:
+            if monotonic() - held_at > self._patience and not await _is_extended(commit):
+                found.append(Handed(commit, job, is_left=True))
+            else:
+                found.append(await self._alone(commit, job))
+        return found
+
+    async def _alone(self, commit: BeatCommit, job: EnqueuedJob) -> Handed:
+        begun, error = monotonic(), ""
         try:
             async with asyncio.timeout(self._patience):
                 await self._queue.enqueue(job)
         except Exception as raised:  # noqa: BLE001, a queue may raise anything, and the next tick tries again
             error = _said(raised)
-        await self._extend_slow(commit, begun)
         return Handed(commit, job, error, timedelta(seconds=monotonic() - begun))
-
-    async def _extend_slow(self, commit: BeatCommit, begun: float) -> None:
-        """Keep the lock over the commit where the queue was slow. Without it the commit is still right."""
-        if monotonic() - begun > self._patience / 2:
-            with suppress(*Unanswered):
-                await commit.held.lock.extend()
 
     def _tell(self, handed: Handed) -> None:
         job = handed.job
         assert job is not None, "only a job can fail to be put into the queue"
         self._meter.failed(job.schedule_id, handed.length)
         self._log.error(texts.NOT_ENQUEUED, schedule_id=job.schedule_id, job_name=job.name, error=handed.error)
+
+
+async def _is_extended(commit: BeatCommit) -> bool:
+    """Keep the lock for another life; tell whether it was still ours."""
+    try:
+        return await commit.held.lock.extend()
+    except Unanswered:
+        return False
 
 
 def _job(registry: Registry, commit: BeatCommit, now: datetime) -> EnqueuedJob | None:

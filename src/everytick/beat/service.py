@@ -142,13 +142,13 @@ class BeatService:
         commits = [commit for each in held if (commit := self._decided(each, now)) is not None]
         decided = {commit.held.id for commit in commits}
         handed = await self._handing.hand_over(self._registry, commits, now)
-        failed = [each for each in handed if each.error]
+        failed, done = [each for each in handed if each.error], [each for each in handed if each.is_done]
         before = {commit.held.id: commit.record.recorded.decided_through for commit in commits}
         open_.update({each.commit.held.id: before[each.commit.held.id] for each in failed})
         try:
-            await self._store.fail([(each.commit.held, each.error) for each in failed])
+            await self._fail(failed)
             await self._store.release([each for each in held if each.id not in decided])
-            return await self._commit([each for each in handed if not each.error])
+            return await self._commit(done)
         except Unanswered as error:
             open_.update(before)
             self._log.error(texts.NOT_RECORDED, schedule_ids=list(ids), error=_said(error))
@@ -187,6 +187,14 @@ class BeatService:
             self._log.error(texts.NO_NEXT_RUN, schedule_id=held.id, error=_said(error))
             return None
         return BeatCommit(held, held.record, decision, entry.definition, now, now)
+
+    async def _fail(self, failed: Sequence[Handed]) -> None:
+        """Record what could not be put into the queue."""
+        for each, refused in zip(
+            failed, await self._store.fail([(each.commit.held, each.error) for each in failed]), strict=True
+        ):
+            if refused:
+                self._log.error(texts.NOT_RECORDED, schedule_id=each.commit.held.id, error=refused)
 
     async def _commit(self, handed: Sequence[Handed]) -> int:
         """Record what was handed over. A record that has changed meanwhile is another beat's, and stays."""

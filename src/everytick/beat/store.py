@@ -139,10 +139,13 @@ class BeatStore:
         answers = json.loads(await self._ask(ScriptCall(COMMIT, keys, written)))
         return [answer if isinstance(answer, str) else answer == 1 for answer in answers]
 
-    async def fail(self, failures: Sequence[tuple[HeldSchedule, str]]) -> None:
-        """Record why nothing was put into the queue, and let go of the locks. The schedules stay due."""
+    async def fail(self, failures: Sequence[tuple[HeldSchedule, str]]) -> list[str]:
+        """Record why nothing was put into the queue, and let go of the locks. The schedules stay due.
+
+        Return for each why Redis did not write that, or an empty text.
+        """
         if not failures:
-            return
+            return []
         calls = [
             ScriptCall(
                 FAIL,
@@ -153,7 +156,7 @@ class BeatStore:
             )
             for held, error in failures
         ]
-        await called(self._client, calls)
+        return [str(answer) if isinstance(answer, Exception) else "" for answer in await called(self._client, calls)]
 
     async def release(self, held: Sequence[HeldSchedule]) -> None:
         """Let go of locks, if they are still ours."""

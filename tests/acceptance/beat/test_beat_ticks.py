@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -288,6 +289,83 @@ async def test_a_queue_that_does_not_answer_counts_as_failed(place: Place, clien
     async with asyncio.timeout(60):
         assert await beat.tick() == 0
     assert (await beat.state("pulse")).last_error == "the queue did not answer in time"
+
+
+async def test_a_failure_that_comes_too_late_is_not_recorded(place: Place, client: Redis) -> None:
+    """S3-021: another beat has run the schedule meanwhile, and its record stays as it is."""
+    other = place.beat(registry_of(minutely()))
+
+    class Overtaken(Heard):
+        async def enqueue(self, job: EnqueuedJob) -> None:
+            await client.delete(LOCK.format("pulse"))  # as its expiry does
+            assert await other.tick() == 1
+            raise ConnectionError("away")
+
+    assert await place.beat(registry_of(minutely()), Overtaken()).tick() == 0
+    state = await other.state("pulse")
+    assert (state.run_count, state.last_error) == (1, "")
+
+
+async def test_a_failure_that_redis_does_not_take_is_logged(place: Place, client: Redis) -> None:
+    """S3-021: full memory, in the moment in which the queue fails."""
+
+    class Full(Heard):
+        async def enqueue(self, job: EnqueuedJob) -> None:
+            await client.set(LOCK.format("pulse"), "another")
+            await client.config_set("maxmemory", 1)
+            raise ConnectionError("away")
+
+    with listening() as records:
+        await place.beat(registry_of(minutely()), Full()).tick()
+
+    assert [line[:3] for line in said(records, "schedule_id")] == [
+        ("ERROR", "Failed to enqueue scheduled job", "pulse"),
+        ("ERROR", "Failed to record scheduled jobs", "pulse"),
+    ]
+
+
+async def test_locks_that_grow_old_while_a_queue_is_slow_are_extended_or_given_up(place: Place, client: Redis) -> None:
+    """S3-016: one whose lock another beat has by then is left to it."""
+
+    class Slow(Heard):
+        """Takes 0.6 of the life of a lock for two jobs."""
+
+        left = 0
+
+        async def enqueue(self, job: EnqueuedJob) -> None:
+            await super().enqueue(job)
+            wait = {"a": 600, "b": 400}.get(job.schedule_id)
+            if wait:
+                await until(lambda: self._is_old(job.schedule_id, wait))
+            if job.schedule_id == "b":
+                await client.set(LOCK.format("d"), "another")
+            if job.schedule_id == "c":
+                self.left = await client.pttl(LOCK.format("c"))
+
+        async def _is_old(self, id: str, left: int) -> bool:
+            return bool(await client.pttl(LOCK.format(id)) < left)
+
+    queue = Slow()
+    beat = place.beat(registry_of(*(minutely(id) for id in "abcd")), queue, lock_ttl="1s")
+    await beat.tick()
+
+    assert [job.schedule_id for job in queue.jobs] == ["a", "b", "c"]
+    assert queue.left > 600
+    assert await client.get(LOCK.format("d")) == "another"
+    assert (await beat.state("d")).run_count == 0
+
+
+async def test_a_queue_that_answers_for_some_jobs_only_has_failed(place: Place, client: Redis) -> None:
+    """S3-021: nobody knows for which."""
+
+    class Forgetful(Heard):
+        async def enqueue_batch(self, jobs: Sequence[EnqueuedJob]) -> Sequence[BaseException | None]:
+            return []
+
+    beat = place.beat(registry_of(minutely()), Forgetful())
+
+    assert await beat.tick() == 0
+    assert (await beat.state("pulse")).last_error == "the queue answered for 0 of 1 jobs"
 
 
 async def test_one_schedule_that_fails_does_not_hold_the_others(place: Place, client: Redis) -> None:

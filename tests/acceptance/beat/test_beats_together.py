@@ -240,6 +240,26 @@ async def test_a_redis_that_is_flushed_again_and_again_loses_and_doubles_nothing
         assert through - heard[-1] < step + 5 * SECOND
 
 
+@pytest.mark.parametrize("first", ["the one that fired", "the one that did not"])
+async def test_after_a_loss_the_last_look_of_all_beats_counts(place: Place, client: Redis, first: str) -> None:
+    """S3-025: one beat fired what the other has not seen yet, and either may be the first to notice the loss."""
+    one, other = place.beat(registry_of(minutely())), place.beat(registry_of(minutely()))
+    await one.tick()
+    await other.tick()
+    place.clock.now += MINUTE
+    await one.tick()
+    await client.flushall()
+
+    for beat in (one, other) if first == "the one that fired" else (other, one):
+        assert await beat.tick() == 0
+    place.clock.now += 3 * SECOND
+    assert [await one.tick(), await other.tick()] == [0, 0]
+
+    place.clock.now += MINUTE
+    assert [await other.tick(), await one.tick()] == [1, 0]
+    assert place.queue.instants == minutes(3)
+
+
 async def test_what_could_not_be_enqueued_is_not_forgotten_with_the_data(place: Place, client: Redis) -> None:
     """S3-021: one beat remembers what it still owes."""
     beat = place.beat(registry_of(minutely()))
