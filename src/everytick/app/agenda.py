@@ -12,7 +12,7 @@ from everytick.domain.values import value
 from everytick.errors import Conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from everytick.app.previews import Preview
@@ -65,10 +65,16 @@ class Agendas(JobVersions):
 
     settings: NodeSettings
 
-    async def agenda(self, *, seconds: float = _SECONDS, records: Sequence[JobRecord] | None = None) -> FleetAgenda:
+    async def agenda(
+        self,
+        *,
+        seconds: float = _SECONDS,
+        records: Sequence[JobRecord] | None = None,
+        is_ended: Callable[[], bool] = bool,
+    ) -> FleetAgenda:
         """Return the planned starts of the coming seven days. After so many `seconds` it leaves jobs uncounted.
 
-        It is that of these jobs, by default of all.
+        It is that of these jobs, by default of all. Once `is_ended` answers True it counts no more either.
         """
         from asyncio import to_thread
 
@@ -76,7 +82,7 @@ class Agendas(JobVersions):
 
         now = await (await self._opened()).now()
         slots, jobs, until = await self._slots(now), await self._planned_jobs(records), monotonic() + seconds
-        return await to_thread(agenda_of, jobs, now, slots=slots, is_over=lambda: monotonic() > until)
+        return await to_thread(agenda_of, jobs, now, slots=slots, is_over=lambda: is_ended() or monotonic() > until)
 
     async def _slots(self, now: datetime) -> int:
         """Return how many slots the living nodes have together."""

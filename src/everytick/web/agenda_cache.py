@@ -23,6 +23,9 @@ FRESH_SECONDS = 20.0
 KEPT_SECONDS = 300.0
 """An older one, up to this age, is shown while the next one is counted. Beyond that the reader waits for it."""
 
+COUNT_SECONDS = 1.5
+"""So long all jobs are counted; what is left then is told."""
+
 QUICK_SECONDS = 0.05
 """The first reader waits so long for all jobs, and then gets those that are counted in as long again."""
 
@@ -44,6 +47,7 @@ class AgendaCache:
         self._took = 0.0
         self._is_old = False
         self._counting: asyncio.Task[Counted] | None = None
+        self._is_ended = False
 
     async def get(self) -> tuple[FleetAgenda, datetime]:
         """Return the agenda, at most some minutes old, and the store's time now."""
@@ -70,6 +74,10 @@ class AgendaCache:
         """Count anew at the next look: schedules were changed here."""
         self._kept = self._counting = None
 
+    def end(self) -> None:
+        """Count no more: the process leaves when its threads have ended, and counting ten thousand jobs takes a second."""
+        self._is_ended = True
+
     def changed(self) -> None:
         """Count anew: something was changed here. What takes long is shown as it was while it is counted."""
         self._is_old, self._counting = True, None
@@ -79,11 +87,15 @@ class AgendaCache:
     async def _first_look(self) -> Counted:
         """Return what can be counted in a moment, and say how many jobs are left out, while all are counted."""
         asked = monotonic()
-        return await self._tick.agenda(seconds=QUICK_SECONDS, records=await self._known.records()), asked
+        return await self._asked_for(QUICK_SECONDS), asked
+
+    async def _asked_for(self, seconds: float) -> FleetAgenda:
+        records = await self._known.records()
+        return await self._tick.agenda(seconds=seconds, records=records, is_ended=lambda: self._is_ended)
 
     async def _count(self) -> Counted:
         asked = monotonic()
-        found = await self._tick.agenda(records=await self._known.records())
+        found = await self._asked_for(COUNT_SECONDS)
         # If something was changed since it was asked, another has its place.
         if self._counting is asyncio.current_task():
             self._kept, self._took, self._is_old = (found, asked), monotonic() - asked, False

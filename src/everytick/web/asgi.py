@@ -48,10 +48,12 @@ class Service:
         bounded = RateLimits(BodyLimits(FormCookie(NamesWithSlashes(app))), app.state.rates)
         self._whole: ASGIApp = Headers(TrustedProxies(bounded, access))
 
-    def end_streams(self) -> None:
-        """Tell every open event stream to end."""
-        hub: Hub = self.app.state.hub
-        hub.end()
+    def end(self) -> None:
+        """Tell every open event stream to end, and what is read or counted behind the pages."""
+        state = self.app.state
+        state.hub.end()
+        state.agenda_cache.end()
+        state.known_jobs.forget()
 
     def _changed(self) -> None:
         """Let every page ask anew."""

@@ -176,6 +176,7 @@ def helpers(marks: str, viewer: Viewer) -> dict[str, Any]:
         "sentence": words.sentence,
         "usually": words.usually,
         "cut": words.cut,
+        "here_said": partial(words.without_zone, viewer.zone),
         "utc_text": words.utc_text,
         "next_time": partial(_next_time, viewer),
         "problem_said": words.problem_said,

@@ -74,7 +74,7 @@ class WebServer:
         server, self._server = self._server, None
         if server is None:
             return
-        self.service.end_streams()
+        self.service.end()
         server.should_exit = True
         serving, sweeping = self._tasks
         sweeping.cancel()

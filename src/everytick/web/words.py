@@ -188,6 +188,11 @@ def cut(text: str, most: int = 160) -> str:
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 
+def without_zone(zone: str, schedule: str) -> str:
+    """Return the words of a schedule without its zone, if that is the reader's: `every hour, Europe/Berlin time`."""
+    return schedule.replace(f", {zone} time", "", 1)
+
+
 def usually(p50: timedelta | None, p95: timedelta | None = None) -> str:
     """Return how long something takes: `usually 34 min, rarely over 41 min`; nothing where that is not known."""
     if p50 is None:

@@ -261,3 +261,12 @@ async def test_the_first_reader_does_not_wait_until_all_jobs_are_counted(
     second, _ = await cache.get()
 
     assert first.uncounted > second.uncounted == 0
+
+
+async def test_a_service_that_stops_counts_no_more(shop: Everytick) -> None:
+    """A process leaves when its threads have ended."""
+    service = shop.asgi()
+    service.end()
+    found, _ = await service.app.state.agenda_cache.get()
+
+    assert found.uncounted > 0

@@ -40,7 +40,7 @@ async def ran(tick: Everytick, *names: str) -> list[str]:
 
 def rows(page: httpx2.Response) -> list[str]:
     """Return the jobs of the lines, newest first."""
-    return re.findall(r'<th scope="row"><a class="name"[^>]*>(.*?)</a>', page.text)
+    return re.findall(r'<th scope="row"[^>]*><a class="name"[^>]*>(.*?)</a>', page.text)
 
 
 async def test_the_heading_counts_and_the_newest_comes_first(client: httpx2.AsyncClient, tick: Everytick) -> None:

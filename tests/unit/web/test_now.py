@@ -575,3 +575,12 @@ def test_the_page_stays_within_its_budget() -> None:
 
     assert page.count("data-lane=") == 24
     assert len(page.encode()) < 120_000
+
+
+def test_a_broken_promise_is_told_on_the_readers_clock() -> None:
+    """All times of a page are those of the viewer's zone."""
+    [page] = pages_of(failing(shop(success_within="1h"), success_within="2h"), "/")
+    [line] = [each for each in lines_of(page) if "promise" in each]
+
+    assert "no success since" in line
+    assert not re.search(r"\d{4}-\d\d-\d\dT", line), line

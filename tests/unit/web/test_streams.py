@@ -147,7 +147,7 @@ async def test_live_names_the_lanes_that_changed_until_the_service_stops(tick: E
     await begun.wait()
     hub.tell(ended("nightly", status="failed"))
     hub.tell(ended("orders/daily", "other"))
-    service.end_streams()
+    service.end()
     await answer
 
     assert messages(sent.decode()) == [
@@ -225,7 +225,7 @@ def test_a_burst_of_one_lane_is_one_message_and_a_failure_is_not_lost_in_it() ->
 
 async def test_too_many_streams_are_a_problem(tick: Everytick) -> None:
     service = tick.asgi()
-    service.end_streams()
+    service.end()
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(service), base_url="http://127.0.0.1") as asking:
         refused = await asking.get("/live")
 

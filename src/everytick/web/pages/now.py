@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from everytick.access.people import Person, Role
+from everytick.access.people import Person, Role, tags_of
 from everytick.domain.questions import CELL, step_of
 from everytick.errors import EverytickError, NotFound
 from everytick.stores.base import JobRecord
@@ -24,6 +24,7 @@ from everytick.web.looks import WRONG, LookLine, headline, needing
 from everytick.web.pages import away, empty
 from everytick.web.paths import link, path_of
 from everytick.web.pictures.axis import Axis
+from everytick.web.pictures.trail import localized
 from everytick.web.problems import status_of
 from everytick.web.rendering import html_answer, page, rendered, shapes
 from everytick.web.streams import Hub
@@ -145,16 +146,19 @@ def _head_values(request: Request, who: Person, view: View) -> dict[str, Any]:
         "said": said,
         "more": _more(view, viewer),
         "tiles": tiles(fleet, viewer, to_page),
-        "looks": [_look_values(look, who, view, to_page) for look in view.looks[: _LOOKS_MOST + _LOOKS_SHOWN]],
+        "looks": [_look_values(look, who, view, viewer, to_page) for look in view.looks[: _LOOKS_MOST + _LOOKS_SHOWN]],
         "looks_count": len(view.looks),
         "shown": _LOOKS_SHOWN,
         "operator": Role.OPERATOR,
     }
 
 
-def _look_values(look: LookLine, who: Person, view: View, to_page: Callable[..., str]) -> dict[str, Any]:
+def _look_values(
+    look: LookLine, who: Person, view: View, viewer: Viewer, to_page: Callable[..., str]
+) -> dict[str, Any]:
     """Return a line as the template shows it. Errors are for people who may see payloads; deeds for operators."""
-    tags = [view.fleet.records[id_].job.settings.tags for id_ in look.jobs if id_ in view.fleet.records]
+    jobs = [view.fleet.records[id_].job for id_ in look.jobs if id_ in view.fleet.records]
+    tags = [tags_of(job.name, job.settings.tags) for job in jobs]
     may_see = all(who.sees_payloads(each) for each in tags)
     is_deed = "/do/" in look.deed_path
     may_do = not is_deed or (all(who.may(Role.OPERATOR, each) for each in tags) if tags else who.may(Role.OPERATOR))
@@ -163,7 +167,7 @@ def _look_values(look: LookLine, who: Person, view: View, to_page: Callable[...,
         "mark": look.mark,
         "who": look.subject,
         "fact": look.fact,
-        "what": look.what if may_see or not look.detail else "",
+        "what": localized(look.what, viewer) if may_see or not look.detail else "",
         "detail": look.detail if may_see else "",
         "after": look.after,
         "at": look.at,
