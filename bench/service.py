@@ -135,7 +135,7 @@ async def reads(url: str, paths: Sequence[str]) -> list[str]:
     run = json.loads((await asking.get("/api/occurrences?limit=1")).body)["items"][0]["id"]
     await asking.close()
     calls = ["/api/jobs?limit=50", f"/api/jobs/{job}", "/api/occurrences?limit=50", f"/api/occurrences/{run}"]
-    calls += [f"/api/jobs/{job}/upcoming", "/api/nodes", "/livez", "/readyz", "/metrics"]
+    calls += [f"/api/jobs/{job}/next", "/api/nodes", "/livez", "/readyz", "/metrics"]
     return [each for pair in zip_longest(paths, calls) for each in pair if each is not None]
 
 
@@ -153,7 +153,8 @@ async def budgets(url: str, paths: Sequence[str], scale: Scale) -> bool:
         enough &= good
         print(
             f"  {path:40.40} first byte {1e3 * first:5.0f} ms, complete {1e3 * whole:5.0f} ms "
-            f"(opened first: {1e3 * fresh.complete:5.0f} ms), {size / 1e3:5.1f} KB, {sent / 1e3:4.1f} KB sent: {judged(good)}",
+            f"(opened first: {1e3 * fresh.complete:5.0f} ms), "
+            f"{size / 1e3:5.1f} KB, {sent / 1e3:4.1f} KB sent: {judged(good)}",
             flush=True,
         )
     await asking.close()

@@ -27,10 +27,17 @@ OUTPUT_AT_ONCE = 1 << 20
 """Bytes of the output of a task in one answer."""
 
 
+_PLAIN = frozenset({type(None), bool, int, str})
+"""What JSON carries as it is."""
+
+
 def plain(data: object) -> Any:
     """Return the value as JSON can carry it: times in UTC as ISO-8601, lengths of time in seconds."""
-    if data is None or isinstance(data, (bool, int)):
+    kind = type(data)
+    if kind in _PLAIN or isinstance(data, int):
         return data
+    if kind is dict:
+        return {str(key): plain(value) for key, value in cast("dict[object, object]", data).items()}
     if isinstance(data, float):
         # JSON has no infinity and no NaN.
         return data if isfinite(data) else str(data)
@@ -51,6 +58,9 @@ def plain(data: object) -> Any:
 
 def data_of(given: object) -> Any:
     """Return a value as JSON can carry it: an object with its fields."""
+    kind = type(given)
+    if kind in _PLAIN or kind is datetime:  # most of them, and a match asks for every kind in turn
+        return plain(given)
     match given:
         case Payload() | Overrides():
             return given.as_data()
@@ -66,8 +76,14 @@ def data_of(given: object) -> Any:
         case tuple() | list() | frozenset():
             return [data_of(item) for item in given]
     if is_dataclass(given):
-        return {each.name: data_of(getattr(given, each.name)) for each in fields(given)}
+        return {name: data_of(getattr(given, name)) for name in _names(cast("Any", kind))}
     return plain(given)
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a value's class."""
+    return tuple(each.name for each in fields(kind))
 
 
 def job_text(job: Job) -> dict[str, Any]:

@@ -76,12 +76,15 @@ def outlook_of(
 async def unkept_by(store: AnyStore, found: Iterable[Occurrence]) -> dict[str, tuple[PromiseKind, ...]]:
     """Return the promises that were broken for these entries of the history, by their ids."""
     from everytick.deciding.promises import broken_by
+    from everytick.domain.questions import QuestionBatch
 
     entries = list(found)
-    breaches = {
-        id_: [each.breach for each in await store.ask(Breaches(id_, limit=_PAST_READ))]
-        for id_ in {entry.job_id for entry in entries}
-    }
+    breaches: dict[str, list[Breach]] = {}
+    known = sorted({entry.job_id for entry in entries})
+    for first in range(0, len(known), QuestionBatch.MOST):
+        ids = known[first : first + QuestionBatch.MOST]
+        answers = await store.ask(QuestionBatch(tuple(Breaches(id_, limit=_PAST_READ) for id_ in ids)))
+        breaches |= {id_: [each.breach for each in found] for id_, found in zip(ids, answers, strict=True)}
     by_id = {entry.id: broken_by(entry, breaches[entry.job_id]) for entry in entries}
     return {id_: kinds for id_, kinds in by_id.items() if kinds}
 

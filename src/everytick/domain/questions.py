@@ -377,8 +377,10 @@ class QuestionBatch(Question[tuple[Any, ...]]):
 
     questions: tuple[Question[Any], ...]
 
+    MOST = 100
+
     def __post_init__(self) -> None:
-        whole("questions", len(self.questions), 0, 10)
+        whole("questions", len(self.questions), 0, self.MOST)
 
 
 # --------------------------------------------------------------------------------- what all stores make answers by

@@ -75,7 +75,7 @@ class AgendaCache:
         self._kept = self._counting = None
 
     def end(self) -> None:
-        """Count no more: the process leaves when its threads have ended, and counting ten thousand jobs takes a second."""
+        """Count no more: the process leaves when its threads have ended, and counting many jobs takes a second."""
         self._is_ended = True
 
     def changed(self) -> None:

@@ -1,6 +1,7 @@
 """Every route under hostile and odd requests: no error of our own, and no answer that the document does not name."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 
 from everytick.web.asgi import asgi
 from tests.unit.web.api.conftest import World, by_header
+from tests.unit.web.asking_raw import ROUTES
 
 load_all_checks()
 HELD: Any = CHECKS.get_by_names(
@@ -45,6 +47,15 @@ def _budget(examples: int, *phases: Phase) -> settings:
         phases=phases,
         suppress_health_check=quiet,
     )
+
+
+def test_every_route_of_the_api_is_fuzzed() -> None:
+    """The list is the router's own, so that a new route cannot be forgotten."""
+    plain = {(method, re.sub(r":\w+\}", "}", path)) for method, path, _ in ROUTES if path.startswith("/api/")}
+    fuzzed = {(each.method.upper(), each.path) for each in (found.ok() for found in schema.get_all_operations())}
+
+    assert plain - fuzzed == {("GET", path) for path in ("/api/events", "/api/docs", "/api/openapi.json")}
+    assert len(fuzzed) > 70
 
 
 @schema.parametrize()
