@@ -21,14 +21,7 @@ from everytick.stores.base import HistoryFilter
 from everytick.stores.storing_rules import in_force_at
 from tests.sim.chance import passing
 from tests.sim.jobs import JOBS, Words
-from tests.sim.laws import (
-    HEALED_SECONDS,
-    TROUBLE_SECONDS,
-    require_everything_over,
-    require_nothing_doubled,
-    seeds,
-    settle,
-)
+from tests.sim.laws import life, seeds
 from tests.sim.world import World, run_world
 
 POLICIES = (
@@ -102,22 +95,9 @@ class Edits(World):
         return stored.changed
 
 
-async def life(world: Edits) -> None:
+async def edited_life(world: Edits) -> None:
     """Trouble and edits, then neither; afterwards every instant of every version is decided once."""
-    await world.define()
-    world.begin()
-    watching = asyncio.create_task(world.watch())
-    await world.trouble(TROUBLE_SECONDS)
-    await world.recover()
-    await passing(HEALED_SECONDS)
-    await world.end_schedules()
-    await settle(world)
-    assert not watching.done() or watching.result() is None
-    watching.cancel()
-    await world.look()
-    await require_each_instant_decided_once(world)
-    await require_nothing_doubled(world)
-    await require_everything_over(world)
+    await life(world, require_each_instant_decided_once)
 
 
 async def require_each_instant_decided_once(world: World) -> None:
@@ -146,10 +126,10 @@ async def require_each_instant_decided_once(world: World) -> None:
 @pytest.mark.parametrize("seed", seeds(*range(3)))
 def test_whenever_jobs_are_edited_each_instant_runs_by_the_version_of_its_time(seed: int) -> None:
     """F6, F7, F8, F9, S0-117, S0-118, S0-119, S0-124: edits, rollbacks and two editors, between any two statements."""
-    run_world(seed, life, Edits)
+    run_world(seed, edited_life, Edits)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1300))
 def test_whenever_jobs_are_edited_each_instant_runs_by_the_version_of_its_time_at_length(seed: int) -> None:
-    run_world(seed, life, Edits)
+    run_world(seed, edited_life, Edits)
