@@ -37,8 +37,8 @@ from everytick.stores.sql.verbs.depending import Asked, dependence
 from everytick.stores.sql.verbs.trials import trials
 from everytick.stores.sql.verbs.turning import statements_of, turning
 from everytick.stores.sqlite import rows
+from everytick.stores.sqlite.active import NOBODY, lines
 from everytick.stores.sqlite.compiled import FileDefinitions
-from everytick.stores.sqlite.lines import NOBODY, lines
 from everytick.stores.sqlite.queries import COLD, Q, carried_out, fetch
 from everytick.stores.sqlite.rows import NEVER, NO_TEXT, Columns, micros, micros_or_never
 from everytick.stores.sqlite.writer import Transaction

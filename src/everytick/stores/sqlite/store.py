@@ -47,12 +47,12 @@ from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.dialect import SQLITE
+from everytick.stores.sqlite.file_lock import Turn
 from everytick.stores.sqlite.opening import MIGRATIONS, Driver, StoreFile, Synchronous, connect, library, prepare
 from everytick.stores.sqlite.queries import COLD
 from everytick.stores.sqlite.rows import moment
 from everytick.stores.sqlite.runner import SyncRunner
 from everytick.stores.sqlite.transaction import Sessions, SqliteClaimTransaction
-from everytick.stores.sqlite.turn import Turn
 from everytick.stores.sqlite.writer import FileAccess, Reader, Transaction, WriterThread
 
 T = TypeVar("T")

@@ -24,9 +24,9 @@ from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import Call, CallResult, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import ends_transaction, named, saying_which_file
+from everytick.stores.sqlite.file_lock import Turn
 from everytick.stores.sqlite.forks import ForkGuard
 from everytick.stores.sqlite.opening import StoreFile, patiently
-from everytick.stores.sqlite.turn import Turn
 
 T = TypeVar("T")
 

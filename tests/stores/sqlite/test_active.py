@@ -6,7 +6,7 @@ from everytick.domain.facts import Pause, Trigger
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import JobSnapshot
 from everytick.stores.base import NodeScope
-from everytick.stores.sqlite import lines
+from everytick.stores.sqlite import active
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import job, plan_once, put
 from tests.stores.clock import ManualClock
@@ -15,8 +15,8 @@ MANY = 150
 
 
 async def _seen(opened: SqliteStore, monkeypatch: pytest.MonkeyPatch, few: int, crowd: int) -> dict[str, JobSnapshot]:
-    monkeypatch.setattr(lines, "FEW", few)
-    monkeypatch.setattr(lines, "CROWD", crowd)
+    monkeypatch.setattr(active, "FEW", few)
+    monkeypatch.setattr(active, "CROWD", crowd)
     ids = [record.job.id for record in await opened.list()]
     return await opened.look(ids)
 

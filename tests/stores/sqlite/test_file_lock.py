@@ -11,16 +11,16 @@ from threading import Event, Thread
 
 import pytest
 
-from everytick.stores.sqlite import turn
+from everytick.stores.sqlite import file_lock
+from everytick.stores.sqlite.file_lock import Turn
 from everytick.stores.sqlite.store import SqliteStore
-from everytick.stores.sqlite.turn import Turn
 from tests.stores.acting import job, put
 from tests.stores.sqlite.processes import begin, finished, killed
 
 LONG = 60.0
 
 IN_LINE = """
-from everytick.stores.sqlite.turn import Turn
+from everytick.stores.sqlite.file_lock import Turn
 with Turn(path).line():
     print("first", flush=True)
     sys.stdin.readline()
@@ -31,7 +31,7 @@ with Turn(path).line():
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process waits in line until it is the first."""
-    monkeypatch.setattr(turn, "IN_LINE", LONG)
+    monkeypatch.setattr(file_lock, "IN_LINE", LONG)
 
 
 @pytest.fixture
@@ -90,14 +90,14 @@ async def test_a_frozen_process_in_line_is_passed(
     opened: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The line is only a courtesy: a process that cannot write does not block others."""
-    monkeypatch.setattr(turn, "IN_LINE", 0.05)
+    monkeypatch.setattr(file_lock, "IN_LINE", 0.05)
     other = begin(IN_LINE, path, "leave")
     assert other.stdout is not None
     assert await asyncio.to_thread(other.stdout.readline) == "first\n"
     for name in ("a", "b"):
         assert (await put(opened, job(name))).changed
     await asyncio.to_thread(finished, other, "\n")
-    monkeypatch.setattr(turn, "IN_LINE", LONG)
+    monkeypatch.setattr(file_lock, "IN_LINE", LONG)
     assert (await put(opened, job("c"))).changed
 
 
@@ -108,10 +108,10 @@ def test_one_frozen_process_costs_one_wait_and_one_thread(
     frozen, other = Waiting(turns[0]), turns[1]
     assert frozen.is_first.wait(LONG)
     before = threading.active_count()
-    monkeypatch.setattr(turn, "IN_LINE", 0.05)
+    monkeypatch.setattr(file_lock, "IN_LINE", 0.05)
     with other.line():
         pass
-    monkeypatch.setattr(turn, "IN_LINE", LONG)
+    monkeypatch.setattr(file_lock, "IN_LINE", LONG)
     began = time.monotonic()
     for _ in range(20):
         with other.line():
@@ -145,7 +145,7 @@ class _Unlockable:
 async def test_without_a_line_writers_take_turns_as_before_and_it_is_said_once(
     opened: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, locks: object
 ) -> None:
-    monkeypatch.setattr(turn, "fcntl", locks)
+    monkeypatch.setattr(file_lock, "fcntl", locks)
     with caplog.at_level(logging.WARNING):
         for name in ("a", "b"):
             assert (await put(opened, job(name))).changed
