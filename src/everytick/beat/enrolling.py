@@ -110,10 +110,11 @@ class Enrolling:
             "Redis has lost what was recorded of the schedules; they go on from the last tick, and counts begin anew",
             epoch=look.epoch,
         )
-        self._epoch = look.epoch or await self._store.begin_epoch(token_hex(16))
+        epoch = look.epoch or await self._store.begin_epoch(token_hex(16))
         told = [] if self._looked_at is None else list(self._known_through(self._looked_at))
         await self._store.restore(told, look.now + _SETTLED_AFTER * self._interval)
-        self._known = {id for id, _, _ in told}
+        # Last: if Redis fails before, the next tick tells it again.
+        self._epoch, self._known = epoch, {id for id, _, _ in told}
 
     def _known_through(self, looked_at: datetime) -> Iterable[tuple[str, datetime, datetime]]:
         """Give what is known of each schedule: through when it is decided, and its next time after that."""

@@ -10,6 +10,7 @@ from everytick.beat.definition import ScheduleState
 from everytick.beat.redis_client import text_of
 from everytick.domain.ids import EPOCH
 from everytick.domain.values import value
+from everytick.errors import EverytickError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,8 +44,10 @@ class BeatKeys:
         return f"{self.prefix}:schedule_epoch"
 
 
-class UnreadableRecord(Exception):
+class UnreadableRecord(EverytickError):
     """The hash of a schedule holds something else than a beat writes."""
+
+    code = "unreadable_record"
 
 
 DECIDING_FIELDS = ("decided_through", "last_run", "definition", "defined_at", "run_count")

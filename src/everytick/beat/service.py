@@ -104,7 +104,10 @@ class BeatService:
         await self.close()
 
     async def state(self, id: str) -> ScheduleState:
-        """Return what Redis holds of a schedule. Nothing is known of one that never ran."""
+        """Return what Redis holds of a schedule. Nothing is known of one that never ran.
+
+        Raise StoreUnavailable if Redis does not answer, and UnreadableRecord if another program wrote what is there.
+        """
         return await self._store.state(id)
 
     def metrics(self) -> str:

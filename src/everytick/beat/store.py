@@ -25,6 +25,7 @@ from everytick.beat.records import (
 from everytick.beat.redis_client import ScriptCall, Unanswered, answered, called, text_of
 from everytick.beat.scripts import COMMIT, FAIL, FORGET, HOLD, LOOK, RESTORE
 from everytick.domain.values import value
+from everytick.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,8 +185,14 @@ class BeatStore:
         return found
 
     async def state(self, id: str) -> ScheduleState:
-        """Return what is recorded of one schedule. Raise UnreadableRecord if that is not what a beat writes."""
-        found: Any = await answered(self._client.hgetall(self._keys.state(id)))
+        """Return what is recorded of one schedule.
+
+        Raise UnreadableRecord if that is not what a beat writes, and StoreUnavailable if Redis does not answer.
+        """
+        try:
+            found: Any = await answered(self._client.hgetall(self._keys.state(id)))
+        except Unanswered as error:
+            raise StoreUnavailable("Redis", str(error) or type(error).__name__) from error
         return read_state(id, found)
 
     async def enroll(self, looks: Sequence[tuple[str, datetime]]) -> None:
@@ -201,7 +208,9 @@ class BeatStore:
         """
         for chunk in chunks(known):
             calls = [self._restore_call(id, through, next_run, settled) for id, through, next_run in chunk]
-            await called(self._client, calls)
+            for answer in await called(self._client, calls):
+                if isinstance(answer, Exception):
+                    raise answer
 
     def _restore_call(self, id: str, through: datetime, next_run: datetime, settled: datetime) -> ScriptCall:
         keys = [self._keys.state(id), self._keys.index]

@@ -13,8 +13,9 @@ from redis.asyncio import Redis
 
 from everytick.beat import BeatService, EnqueuedJob, JsonLog, RedisQueue, Registry, Schedule, ScheduleState
 from everytick.beat.problems import InvalidTimezone
+from everytick.beat.records import UnreadableRecord
 from everytick.beat.registry import RegisteredSchedule
-from everytick.errors import InvalidSetting
+from everytick.errors import InvalidSetting, StoreUnavailable
 from tests.acceptance.beat.beats import (
     BEGIN,
     MINUTE,
@@ -427,6 +428,15 @@ async def test_a_record_that_cannot_be_read_is_logged_and_left_alone(
     assert line[:3] == ("ERROR", "Failed to get schedule state", "pulse")
     assert line[3].startswith(f"{field} is {written!r}, which ")
     assert await client.hgetall(STATE.format("pulse")) == {field: written}
+    with pytest.raises(UnreadableRecord, match=f"{field} is "):
+        await bench.beat.state("pulse")
+
+
+async def test_a_question_that_redis_does_not_answer_is_an_error_of_ours() -> None:
+    async with BeatService(Registry(), Heard(), "redis://127.0.0.1:1") as beat:
+        assert await beat.tick() == 0
+        with pytest.raises(StoreUnavailable, match="Redis"):
+            await beat.state("pulse")
 
 
 async def test_runs_are_counted_in_redis_over_all_beats(place: Place, client: Redis) -> None:

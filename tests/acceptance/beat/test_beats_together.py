@@ -276,6 +276,24 @@ async def test_what_could_not_be_enqueued_is_not_forgotten_with_the_data(place: 
     assert place.queue.instants == minutes(2)
 
 
+async def test_a_redis_that_fails_while_it_is_told_is_told_again(place: Place, client: Redis) -> None:
+    """S3-018: its memory is full in that moment."""
+    beat = place.beat(registry_of(minutely()))
+    await beat.tick()
+    await client.flushall()
+    await client.set("bananas:schedule_epoch", "of another beat")
+    await client.config_set("maxmemory", 1)
+
+    with listening() as records:
+        assert await beat.tick() == 0
+    assert said(records)[-1] == ("ERROR", "Failed to get schedule state")
+    await client.config_set("maxmemory", 0)
+    assert await beat.tick() == 0
+    place.clock.now += MINUTE
+    assert await beat.tick() == 1
+    assert place.queue.instants == minutes(2)
+
+
 async def test_a_loss_is_said_with_what_follows(place: Place, client: Redis) -> None:
     beat = place.beat(registry_of(minutely()))
     await beat.tick()
