@@ -25,7 +25,7 @@ async def store(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Pa
             yield shared
         return
     if request.param == "redis":
-        async with opened_redis(request.getfixturevalue("redis"), clock) as made_here:
+        async with opened_redis(request.getfixturevalue("redis"), clock, held_at_most=0) as made_here:
             yield made_here
         return
     made = SqliteStore(tmp_path / "store.db", clock=clock) if request.param == "sqlite" else MemoryStore(clock)

@@ -2,25 +2,29 @@
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import count, cycle
 from os import getpid
 from typing import Any
 
 from everytick.stores.definitions import write_definition
 from everytick.stores.redis import codec
+from everytick.stores.redis.replica import Replica
 from everytick.stores.redis.rows import JobImage, OccurrenceImage, job_image, occurrence_image
-from everytick.stores.redis.store import RedisStore
+from everytick.stores.redis.store import HELD_AT_MOST, RedisStore
 from tests.servers.launch import Server
 
 _numbers = count(1)
+EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 @asynccontextmanager
-async def opened_redis(server: Server, clock: Callable[[], datetime] | None) -> AsyncIterator[RedisStore]:
+async def opened_redis(
+    server: Server, clock: Callable[[], datetime] | None, held_at_most: int = HELD_AT_MOST
+) -> AsyncIterator[RedisStore]:
     """Give an open and empty store whose keys no other test uses, and compare its copy with one that is read anew."""
     address = f"{server.address}?prefix=test-{getpid()}-{next(_numbers)}"
-    made, other = RedisStore(address, clock=clock), RedisStore(address, clock=clock)
+    made, other = (RedisStore(address, clock=clock, held_at_most=held_at_most) for _ in range(2))
     try:
         await made.open()
         yield made
@@ -28,7 +32,7 @@ async def opened_redis(server: Server, clock: Callable[[], datetime] | None) -> 
             await made.now()
             await other.open()
             unknown = set(other._replica.unreadable) if other._replica is not None else set()
-            mine, theirs = contents(made, unknown), contents(other, unknown)
+            mine, theirs = await whole_contents(made, unknown), await whole_contents(other, unknown)
             for name, rows in mine.items():
                 wrong = [key for key in {*rows, *theirs[name]} if rows.get(key) != theirs[name].get(key)]
                 assert not wrong, f"the copy of {name} is not what the server has: {wrong}"
@@ -39,10 +43,12 @@ async def opened_redis(server: Server, clock: Callable[[], datetime] | None) -> 
 
 
 @asynccontextmanager
-async def another(store: RedisStore, clock: Callable[[], datetime] | None) -> AsyncIterator[RedisStore]:
+async def another(
+    store: RedisStore, clock: Callable[[], datetime] | None, held_at_most: int = HELD_AT_MOST
+) -> AsyncIterator[RedisStore]:
     """Give a second copy of the same store, as another process has one."""
     known = store._door.address
-    made = RedisStore(f"{known.url}?prefix={known.prefix}", clock=clock)
+    made = RedisStore(f"{known.url}?prefix={known.prefix}", clock=clock, held_at_most=held_at_most)
     try:
         await made.open()
         yield made
@@ -61,6 +67,15 @@ class Alternating:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(next(self._turns), name)
+
+
+async def whole_contents(store: RedisStore, unknown: Collection[str] = ()) -> dict[str, Any]:
+    """Return every row, also those that the copy does not hold by itself."""
+
+    async def everything(replica: Replica) -> dict[str, Any]:
+        return contents(store, unknown)
+
+    return await store._read(everything, lambda replica: store._warming.warm(replica, None, EARLIEST))
 
 
 def contents(store: RedisStore, unknown: Collection[str] = ()) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The log: what is written to it, how a copy follows it, and how a copy is loaded."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from random import getrandbits
 from typing import Any
@@ -11,8 +11,7 @@ from everytick.domain.values import value
 from everytick.errors import SchemaMismatch, StoreGone
 from everytick.stores.redis.codec import moment_of
 from everytick.stores.redis.door import RedisAddress, RedisDoor
-from everytick.stores.redis.replica import JOB, OCCURRENCE, Changes, Replica
-from everytick.stores.redis.rows import instant_in
+from everytick.stores.redis.replica import Changes
 
 FORMAT = 1
 """The format of the rows. A process refuses a store of another one."""
@@ -22,9 +21,6 @@ KEPT_ENTRIES = 1_000
 
 _NOTHING = "0-0"
 """The id before the first entry of a log."""
-
-_AT_ONCE = 500
-"""How many hashes are read at once."""
 
 
 class Behind(Exception):
@@ -78,12 +74,12 @@ class ChangeLog:
         """Return what the copy lacks."""
         return self._read(await self._door.call("sync", self._keys, [self._epoch, self._last]))
 
-    async def commit(self, changes: Changes, *, rings: bool) -> Answer:
-        """Write the changes if the copy lacked nothing."""
+    async def commit(self, changes: Changes, members: Iterable[str], *, rings: bool) -> Answer:
+        """Write the changes, and the members of sets that follow from them, if the copy lacked nothing."""
         entry, bell = json.dumps(changes, separators=(",", ":")), self.bell if rings else ""
         id_ = f"{self.number + 1}-{getrandbits(63)}"
         head = [self._epoch, self._last, entry, str(KEPT_ENTRIES), bell, self._key(""), id_]
-        return self._read(await self._door.call("commit", self._keys, [*head, *_members(changes)]))
+        return self._read(await self._door.call("commit", self._keys, [*head, *members]))
 
     @property
     def _keys(self) -> list[str]:
@@ -106,33 +102,14 @@ class ChangeLog:
             raise Behind
         return Answer(False, now, tuple(json.loads(fields["changes"]) for fields in map(_pairs, lacking)))
 
-    # --------------------------------------------------------------------------------------------------- loading
-
-    async def load(self, replica: Replica) -> None:
-        """Read the whole store into an empty copy."""
-        await self.open()
-        asked, client = self._door.asked, self._door.client
-        for name in replica.tables:
-            if fields := await asked(client.hgetall(self._key(name))):
-                replica.take({name: fields})
-        jobs = sorted(await asked(client.smembers(self._key("jobs"))))
-        await self._load_rows(replica, [f"{JOB}{id_}" for id_ in jobs])
-        for some in _parts(jobs):
-            pipeline = client.pipeline(transaction=False)
-            for id_ in some:
-                pipeline.zrange(self._key(f"{JOB}{id_}/occurrences"), 0, -1)
-            found = zip(some, await asked(pipeline.execute()), strict=True)
-            await self._load_rows(
-                replica, [f"{JOB}{id_}{OCCURRENCE}{each}" for id_, members in found for each in members]
-            )
-
-    async def _load_rows(self, replica: Replica, paths: Sequence[str]) -> None:
-        for some in _parts(paths):
-            pipeline = self._door.client.pipeline(transaction=False)
-            for path in some:
-                pipeline.hgetall(self._key(path))
-            rows: Iterable[Mapping[str, str]] = await self._door.asked(pipeline.execute())
-            replica.take({path: dict(fields) for path, fields in zip(some, rows, strict=True) if fields})
+    async def tables(self, names: Sequence[str]) -> tuple[Changes, list[str]]:
+        """Return the small tables, and the ids of all jobs."""
+        pipeline = self._door.client.pipeline(transaction=False)
+        for name in names:
+            pipeline.hgetall(self._key(name))
+        pipeline.smembers(self._key("jobs"))
+        *found, jobs = await self._door.asked(pipeline.execute())
+        return {name: fields for name, fields in zip(names, found, strict=True) if fields}, sorted(jobs)
 
 
 def number_of(id_: str) -> int:
@@ -140,28 +117,9 @@ def number_of(id_: str) -> int:
     return int(id_.partition("-")[0])
 
 
-def _members(changes: Changes) -> Iterator[str]:
-    """Give what the commit adds to, and takes from, the set of jobs and the sorted history of each."""
-    for path, fields in changes.items():
-        if not path.startswith(JOB):
-            continue
-        job_id, _, id_ = path.removeprefix(JOB).partition(OCCURRENCE)
-        if not id_:
-            if fields is None or "state" in fields:
-                yield from ("SREM" if fields is None else "SADD", "jobs", "", job_id)
-        elif fields is None:
-            yield from ("ZREM", f"{JOB}{job_id}/occurrences", "", id_)
-        elif (made := fields.get("made")) is not None:
-            yield from ("ZADD", f"{JOB}{job_id}/occurrences", str(instant_in(made)), id_)
-
-
 def _pairs(entry: Any) -> dict[str, str]:
     _, found = entry
     return found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
-
-
-def _parts(items: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (items[at : at + _AT_ONCE] for at in range(0, len(items), _AT_ONCE))
 
 
 async def format_of(url: str, prefix: str) -> int:

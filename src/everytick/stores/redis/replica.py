@@ -5,8 +5,9 @@ values that Redis has of them, and gives the fields to write. If Redis takes the
 another process was faster, `undo` puts the rows back as they were, and the verb runs again on what is new.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 
 from everytick.domain.changes import Edit
@@ -27,6 +28,7 @@ from everytick.stores.redis.rows import (
     name_in,
     occurrence_changes,
     occurrence_image,
+    occurrence_members,
 )
 from everytick.stores.redis.tables import WatchedTables
 from everytick.stores.redis.watched import KeptList, KeptTable, Numbers, Starts
@@ -37,6 +39,11 @@ Changes: TypeAlias = dict[str, dict[str, str | None] | None]
 """By path, the fields of a hash that are written, None for each that is deleted; None where the whole hash is."""
 
 JOB, OCCURRENCE = "job/", "/occurrence/"
+
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+WARM = 1
+"""How many ended occurrences of each job the copy holds at least."""
 
 
 @value
@@ -57,11 +64,17 @@ class Replica(MemoryStore):
     _tables: WatchedTables
 
     def __init__(
-        self, clock: Callable[[], datetime], tokens: Callable[[], int], open_batches: OpenBatches[str]
+        self,
+        clock: Callable[[], datetime],
+        tokens: Callable[[], int],
+        open_batches: OpenBatches[str],
+        held_at_most: int,
     ) -> None:
         super().__init__(clock, tokens=tokens)
         # A copy that is read anew goes on with the batches that are open.
         self._open_batches = open_batches
+        self._held_at_most = held_at_most
+        self._warmed: set[str] = set()
         self._tables = tables = WatchedTables()
         self._numbers = self._handles = Numbers()
         self._people = people = MemoryAccess(self, self._now)
@@ -159,10 +172,21 @@ class Replica(MemoryStore):
         key = f"{JOB}{known.job_id}{OCCURRENCE}{id_}"
         found[key] = None if after is None else occurrence_changes(id_, before, after)
 
+    def members(self) -> Iterator[str]:
+        """Give what the changes add to, and take from, the sets by which rows are found, by fours for `commit.lua`."""
+        for job_id, job in self._changed_jobs.items():
+            if (job is None) != (job_id not in self._job_images):
+                yield from ("SREM" if job is None else "SADD", "jobs", "", job_id)
+        for id_, after in self._changed_occurrences.items():
+            yield from occurrence_members(id_, self._occurrence_images.get(id_), after)
+
     def keep(self, changes: Changes) -> None:
         """Take the changes of the last verb for what Redis has."""
         _put_all(self._job_images, self._changed_jobs)
         _put_all(self._occurrence_images, self._changed_occurrences)
+        self._warmed.update(image.job_id for image in self._changed_occurrences.values() if image is not None)
+        # What was absent may exist now.
+        self._tables.occurrences.absent.clear()
         for key, fields in changes.items():
             table = self._kept.get(key) or self._lists.get(key)
             if table is not None and fields is not None:
@@ -197,7 +221,90 @@ class Replica(MemoryStore):
         self._set(jobs, occurrences)
         _put_all(self._job_images, jobs)
         _put_all(self._occurrence_images, occurrences)
+        self._warmed.update(image.job_id for image in occurrences.values() if image is not None)
+        self._tables.occurrences.absent.clear()
         self.begin()
+
+    # ------------------------------------------------------------------------------------------- what has ended
+
+    def hold(self, rows: Changes) -> None:
+        """Hold rows that a verb has asked for, or will ask for."""
+        absent = set(self._tables.occurrences.absent)
+        self.take({path: fields for path, fields in rows.items() if _id_in(path) not in self._occurrence_images})
+        self._tables.occurrences.absent = absent
+
+    def leave_cold(self, job_id: str, warm_from: datetime | None) -> None:
+        """Hear that older occurrences of a job than this were not read; None: all were."""
+        history = self._tables.history_of(job_id)
+        if history is not None and warm_from is not None:
+            history.warm_from, self._tables.occurrences.is_whole = warm_from, False
+
+    def warm(self, job_id: str, down_to: datetime | None) -> None:
+        """Hear that all occurrences of a job from this instant on are held; None: all."""
+        history = self._tables.history_of(job_id)
+        if history is not None and history.warm_from is not None and (down_to is None or down_to < history.warm_from):
+            history.warm_from = down_to
+
+    @contextmanager
+    def patchy(self) -> Iterator[None]:
+        """Let a verb walk over histories as far as they are held."""
+        histories = [self._tables.history_of(id_) for id_ in list(self._tables.jobs)]
+        for each in histories:
+            if each is not None:
+                each.is_patchy = True
+        try:
+            yield
+        finally:
+            for each in histories:
+                if each is not None:
+                    each.is_patchy = False
+
+    def note_absent(self, ids: Iterable[str]) -> None:
+        """Hear that the server has no occurrences of these ids, until something is written."""
+        self._tables.occurrences.absent.update(ids)
+
+    def unknown(self, ids: Iterable[str]) -> list[str]:
+        """Return those of these ids of which the copy does not know whether there is an occurrence."""
+        held = self._tables.occurrences
+        return [] if held.is_whole else [id_ for id_ in ids if held.peek(id_) is None and id_ not in held.absent]
+
+    def filled_with(self, id_: str) -> list[str]:
+        """Return all occurrences of the backfill that made this one: who asks for one asks for them all."""
+        jobs = (row for row in dict.values(self._tables.jobs) if row.backfills)
+        found = (each.filled for row in jobs for each in row.backfills.values() if id_ in each.filled)
+        return list(next(found, ()))
+
+    def cold_jobs(self, ids: Iterable[str] | None, down_to: datetime) -> list[tuple[str, datetime]]:
+        """Return those of these jobs, or of all, of which the copy does not hold everything from this instant on."""
+        found = []
+        for id_ in list(self._tables.jobs) if ids is None else ids:
+            history = self._tables.history_of(id_)
+            if history is not None and history.warm_from is not None and history.warm_from > down_to:
+                found.append((id_, history.warm_from))
+        return found
+
+    def prunable(self) -> list[tuple[str, datetime]]:
+        """Return the jobs of which the copy does not hold all, and before when their occurrences may be forgotten."""
+        found, now = [], self._now()
+        for id_, _ in self.cold_jobs(None, _EARLIEST):
+            row = self._tables.jobs[id_]
+            ages = [age for age in (row.job.settings.retention.success, row.job.settings.retention.failure) if age]
+            if ages:
+                found.append((id_, now - min(ages)))
+        return found
+
+    def warm_from(self, job_id: str) -> datetime | None:
+        """Return from when on the copy holds all occurrences of a job; None: all."""
+        history = self._tables.history_of(job_id)
+        return None if history is None else history.warm_from
+
+    def cool(self) -> None:
+        """Drop what has ended and is not among the newest of its job."""
+        warmed, self._warmed = self._warmed, set()
+        most = max(WARM, self._held_at_most // max(len(self._tables.jobs), 1)) if warmed else 0
+        for job_id in warmed:
+            for id_ in self._tables.cool(job_id, most):
+                del self._occurrence_images[id_]
 
     def _read(
         self,
@@ -209,7 +316,8 @@ class Replica(MemoryStore):
         job_id, _, id_ = key.removeprefix(JOB).partition(OCCURRENCE)
         if id_:
             known = self._occurrence_images.get(id_)
-            if job_id not in self.unreadable:
+            # What is not held, and not written whole, has ended long ago.
+            if job_id not in self.unreadable and (fields is None or known is not None or "made" in fields):
                 occurrences[id_] = None if fields is None else changed_occurrence(known, fields)
         elif fields is None:
             jobs[job_id] = None
@@ -246,6 +354,10 @@ class Replica(MemoryStore):
         for id_, image in jobs.items():
             if image is None:
                 self._tables.set_job(id_, None)
+
+
+def _id_in(path: str) -> str:
+    return path.removeprefix(JOB).partition(OCCURRENCE)[2]
 
 
 def _put_all(images: dict[str, V], changed: "Mapping[str, V | None]") -> None:

@@ -5,13 +5,14 @@ only the groups that differ. The fields of runs and attempts continue the path o
 `job/<JobID>/occurrence/<OccurID>` with the field `task/<TaskID>/run` is the record at that path.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeAlias
 
 from everytick.domain import ids
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Edition, Request
+from everytick.domain.statuses import ENDED, FAILURES
 from everytick.domain.steps import RunState
 from everytick.stores.definitions import read_definition, write_definition
 from everytick.stores.memory.rows import AttemptRow, BackfillRow, JobRow, OccurrenceRow
@@ -38,14 +39,14 @@ _JOB_GROUPS = (
 _JOB_OTHERS = {"id", "asked", "places", "versions", "timeline", "busy", "waiting", "history"}
 # A column that is added to a row later belongs to its state: none can be forgotten here.
 JOB_STATE = tuple(each.name for each in fields(JobRow) if each.name not in {*_JOB_OTHERS, *_JOB_GROUPS, *JOB_TALLY})
-_AT_BEGINS = '{"at":'
 OCCURRENCE_MADE = ("handle", "creation", "overrides", "reason", "created_at", "line_at")
-_MADE = ("at", "job_id", *OCCURRENCE_MADE)
+_MADE = ("job_id", *OCCURRENCE_MADE)
 _CREATION = OCCURRENCE_MADE.index("creation")
 _OCCURRENCE_OTHERS = {"id", "job", "runs", "attempts", "line", "claim_entry", "report_entry"}
 OCCURRENCE_STATE = tuple(
     each.name for each in fields(OccurrenceRow) if each.name not in {*_OCCURRENCE_OTHERS, *OCCURRENCE_MADE}
 )
+_STATUS, _REPORT_DUE, _ENDED_AT = map(OCCURRENCE_STATE.index, ("status", "report_due", "ended_at"))
 _BACKFILL = tuple(each.name for each in fields(BackfillRow))
 _ATTEMPT = tuple(each.name for each in fields(AttemptRow))
 _EDITION = ("in_force_after", "by", "follows", "rollout")
@@ -249,8 +250,7 @@ def occurrence_changes(id_: str, before: OccurrenceImage | None, after: Occurren
     if before is not None and before.made != after.made:
         changes, before = dict.fromkeys(occurrence_changes(id_, None, before)), None
     if before is None:
-        at = codec.micros(after.made[_CREATION].scheduled_for)
-        changes["made"] = codec.write_fields(_MADE, (at, after.job_id, *after.made))
+        changes["made"] = codec.write_fields(_MADE, (after.job_id, *after.made))
     if before is None or before.state != after.state or before.is_ripe != after.is_ripe:
         changes["state"] = codec.write_fields(("is_ripe", *OCCURRENCE_STATE), (after.is_ripe, *after.state))
     if before is None or before.runs != after.runs:
@@ -280,7 +280,7 @@ def changed_occurrence(before: OccurrenceImage | None, fields: Mapping[str, str 
         if text is None:
             continue
         if name == "made":
-            _, image["job_id"], *made = codec.read_fields(_MADE, text)
+            image["job_id"], *made = codec.read_fields(_MADE, text)
             image[name] = tuple(made)
         elif name == "state":
             image["is_ripe"], *state = codec.read_fields(("is_ripe", *OCCURRENCE_STATE), text)
@@ -299,6 +299,33 @@ def name_in(state: str | None) -> str:
     return str(codec.read_fields(("name",), state or "{}")[0])
 
 
-def instant_in(made: str) -> int:
-    """Return the instant of an occurrence, by which the history of its job is sorted, from its field `made`."""
-    return int(made[len(_AT_BEGINS) : made.index(",", len(_AT_BEGINS))])
+def occurrence_members(id_: str, before: OccurrenceImage | None, after: OccurrenceImage | None) -> Iterator[str]:
+    """Give the changes of the sets by which occurrences are found: command, path, score and member of each.
+
+    `open` are those that the copy of every process holds, `failed` those that have failed, by the time of their end.
+    """
+    known = before if after is None else after
+    if known is None:
+        return
+    line, path = f"job/{known.job_id}/occurrences", f"{known.job_id}/occurrence/{id_}"
+    if after is None:
+        yield from ("ZREM", line, "", id_, "ZREM", "ids", "", f"{id_}:{known.job_id}")
+    elif before is None or before.made != after.made:
+        yield from ("ZADD", line, str(codec.micros(after.made[_CREATION].scheduled_for)), id_)
+        yield from ("ZADD", "ids", "0", f"{id_}:{known.job_id}")
+    was_open, is_open = _is_open(before), _is_open(after)
+    if was_open != is_open:
+        yield from ("SADD" if is_open else "SREM", "open", "", path)
+    had_failed, failed_at = _failed_at(before), _failed_at(after)
+    if had_failed != failed_at:
+        yield from ("ZREM", "failed", "", path) if failed_at is None else ("ZADD", "failed", str(failed_at), path)
+
+
+def _is_open(image: OccurrenceImage | None) -> bool:
+    return image is not None and (image.state[_STATUS] not in ENDED or image.state[_REPORT_DUE])
+
+
+def _failed_at(image: OccurrenceImage | None) -> int | None:
+    if image is None or image.state[_STATUS] not in FAILURES or image.state[_ENDED_AT] is None:
+        return None
+    return codec.micros(image.state[_ENDED_AT])

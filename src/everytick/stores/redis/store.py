@@ -8,7 +8,7 @@ commit is conditional on all that the verb has read, and no lock and no lease is
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, TypeVar
@@ -50,9 +50,11 @@ from everytick.stores.open_batches import OpenBatches
 from everytick.stores.open_requests import refuse_within
 from everytick.stores.protocols import ClaimTransaction
 from everytick.stores.redis.access import RedisAccess
+from everytick.stores.redis.cold import Cold
 from everytick.stores.redis.door import RedisDoor, read_address
 from everytick.stores.redis.log import Answer, Behind, ChangeLog, number_of
-from everytick.stores.redis.replica import Replica
+from everytick.stores.redis.replica import JOB, Replica
+from everytick.stores.redis.warming import Warming
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -64,15 +66,26 @@ _TRIES = 50
 """How often a verb runs again because another process was faster. One of them succeeds each time."""
 
 
+HELD_AT_MOST = 20_000
+"""About how many occurrences that have ended the copy of a process holds; others are read when a verb needs them."""
+
+
+async def _nothing(replica: Replica) -> None:
+    """Read nothing in advance."""
+
+
 class RedisStore:
     """Jobs and history in Redis, shared by any number of processes. `clock` takes the server's place, for tests."""
 
     folds_at_once: ClassVar[int] = 1
 
-    def __init__(self, url: str, *, clock: Callable[[], datetime] | None = None) -> None:
+    def __init__(
+        self, url: str, *, clock: Callable[[], datetime] | None = None, held_at_most: int = HELD_AT_MOST
+    ) -> None:
         self._door = RedisDoor(read_address(url))
         self._clock, self._time = clock, datetime.min.replace(tzinfo=UTC)
-        self._log = ChangeLog(self._door)
+        self._log, self._warming = ChangeLog(self._door), Warming(self._door)
+        self._held_at_most = held_at_most
         self._replica: Replica | None = None
         self._open_batches = OpenBatches[str]()
         self._turn = asyncio.Lock()
@@ -114,10 +127,14 @@ class RedisStore:
 
     async def _load(self) -> Replica:
         """Read the store into a new copy, and follow the log from where the reading began."""
-        made = Replica(self._now, new_token, self._open_batches)
         while True:
+            made = Replica(self._now, new_token, self._open_batches, self._held_at_most)
             self._replica = None
-            await self._log.load(made)
+            await self._log.open()
+            tables, job_ids = await self._log.tables(made.tables)
+            made.take(tables)
+            made.take(await self._warming.rows([JOB + id_ for id_ in job_ids]))
+            await self._warming.begin(made, job_ids)
             self._replica = made
             with suppress(Behind):
                 self._follow(await self._log.sync())
@@ -139,27 +156,50 @@ class RedisStore:
             return await self._load()
         return self._replica
 
-    async def _read(self, verb: Callable[[Replica], Awaitable[T]]) -> T:
-        """Answer from the copy."""
+    async def _read(
+        self, verb: Callable[[Replica], Awaitable[T]], prepare: Callable[[Replica], Awaitable[None]] = _nothing
+    ) -> T:
+        """Answer from the copy. `prepare` reads into it what the verb is known to need."""
         async with self._turn:
-            return await verb(await self._synced())
+            replica = await self._synced()
+            await prepare(replica)
+            try:
+                while True:
+                    try:
+                        return await verb(replica)
+                    except Cold as asked:
+                        await self._warming.answer(replica, asked)
+            finally:
+                replica.cool()
 
-    async def _write(self, verb: Callable[[Replica], Awaitable[T]]) -> T:
+    async def _write(
+        self, verb: Callable[[Replica], Awaitable[T]], prepare: Callable[[Replica], Awaitable[None]] = _nothing
+    ) -> T:
         """Let the verb change the copy, and write what it changed; again if another process was faster."""
         async with self._turn:
             replica = await self._synced()
             for _ in range(_TRIES):
-                replica.begin()
-                try:
-                    answer = await verb(replica)
-                except BaseException:
-                    replica.undo(replica.changes())
-                    raise
+                await prepare(replica)
+                answer = await self._run(replica, verb)
                 if await self._commit(replica):
+                    replica.cool()
                     return answer
                 if self._replica is None:
                     replica = await self._load()
         raise Contended(str(self._door.address), "other processes were faster each time")
+
+    async def _run(self, replica: Replica, verb: Callable[[Replica], Awaitable[T]]) -> T:
+        """Carry out a verb that changes the copy. If it asks for rows that are not held, it runs again with them."""
+        while True:
+            replica.begin()
+            try:
+                return await verb(replica)
+            except Cold as asked:
+                replica.undo(replica.changes())
+                await self._warming.answer(replica, asked)
+            except BaseException:
+                replica.undo(replica.changes())
+                raise
 
     async def _commit(self, replica: Replica) -> bool:
         """Write what the verb has changed. Return whether the server took it; if not, the copy is as new as can be."""
@@ -167,7 +207,7 @@ class RedisStore:
         if not changes and not rings:
             return True
         try:
-            answer = await self._log.commit(changes, rings=rings)
+            answer = await self._log.commit(changes, replica.members(), rings=rings)
         except Behind:
             self._replica = None
             return False
@@ -241,7 +281,10 @@ class RedisStore:
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         """Write each whole plan whose job still has the revision of the snapshot."""
-        return await self._write(lambda replica: replica.commit_plans(batch, plans, offer))
+        return await self._write(
+            lambda replica: replica.commit_plans(batch, plans, offer),
+            lambda replica: self._warming.for_plans(replica, plans),
+        )
 
     # ------------------------------------------------------------------------------------------------- the runner
 
@@ -251,7 +294,11 @@ class RedisStore:
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Write each step whose claim still has the fence and token of the occurrence."""
-        return await self._write(lambda replica: replica.commit_steps(steps))
+        # A step that is written again, since its answer was lost, finds the end that it made.
+        ids = [claim.header.id for claim, _ in steps]
+        return await self._write(
+            lambda replica: replica.commit_steps(steps), lambda replica: self._warming.know(replica, ids)
+        )
 
     async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
         """Record that the node lives and which claims it holds. Return the claims about which the store differs."""
@@ -273,7 +320,8 @@ class RedisStore:
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
         """Write the row of a running attempt, for people, if the claim still has its fence and token."""
-        return await self._write(lambda replica: replica.note(notes))
+        ids = [claim.header.id for claim, _ in notes]
+        return await self._write(lambda replica: replica.note(notes), lambda replica: self._warming.know(replica, ids))
 
     def transaction(self, claim: Claim) -> AbstractAsyncContextManager[ClaimTransaction]:
         """Refuse: a task cannot write its own rows in a script."""
@@ -310,7 +358,10 @@ class RedisStore:
 
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
         """Record the runs that a node fired while this store was away. Return the handle of each run, or None."""
-        return await self._write(lambda replica: replica.record(job_id, fired))
+        ids = [run.creation.id for run in fired.runs]
+        return await self._write(
+            lambda replica: replica.record(job_id, fired), lambda replica: self._warming.know(replica, ids)
+        )
 
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
         """Store the names that a starting process defines, once under their hash, and mark the jobs in `left_out`."""
@@ -322,7 +373,12 @@ class RedisStore:
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
         """Delete up to `limit` occurrences of a removed job, and the job with the last of them."""
-        return await self._write(lambda replica: replica.purge(job_id, limit))
+
+        async def purge(replica: Replica) -> bool:
+            with replica.patchy():
+                return await replica.purge(job_id, limit)
+
+        return await self._write(purge, lambda replica: self._warming.oldest(replica, job_id, limit))
 
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
         """Write one fact about a job or an occurrence, and make its job due."""
@@ -343,7 +399,14 @@ class RedisStore:
 
     async def existing(self, occurrence_ids: Collection[str] | IdRange) -> frozenset[str]:
         """Return those of these ids that have an occurrence; of a range, also those that are asked for."""
-        return await self._read(lambda replica: replica.existing(occurrence_ids))
+        if isinstance(occurrence_ids, IdRange):
+            found = await self._warming.in_range(occurrence_ids)
+            known = await self._read(lambda replica: replica.existing(occurrence_ids))
+            return frozenset(sorted({*known, *found})[: occurrence_ids.limit])
+        return await self._read(
+            lambda replica: replica.existing(occurrence_ids),
+            lambda replica: self._warming.know(replica, occurrence_ids),
+        )
 
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return every node that has beaten and every other owner of an occurrence, by id."""
@@ -351,7 +414,12 @@ class RedisStore:
 
     async def prune(self, limit: int = 1000) -> int:
         """Delete up to `limit` ended occurrences that the retention of their job no longer keeps. Return how many."""
-        return await self._write(lambda replica: replica.prune(limit))
+
+        async def prune(replica: Replica) -> int:
+            with replica.patchy():
+                return await replica.prune(limit)
+
+        return await self._write(prune, self._warming.for_pruning)
 
     # ----------------------------------------------------------------------------------- promises and questions
 
@@ -367,7 +435,12 @@ class RedisStore:
 
     async def ask(self, question: Question[A]) -> A:
         """Answer one of the questions in `domain.questions`."""
-        return await self._read(lambda replica: replica.ask(question))
+
+        async def answer(replica: Replica) -> A:
+            with replica.patchy() if self._warming.is_broad(replica, question) else nullcontext():
+                return await replica.ask(question)
+
+        return await self._read(answer, lambda replica: self._warming.for_question(replica, question))
 
     async def fold(self, limit: int = 1000) -> int:
         """Return 0: every answer is read from the rows."""

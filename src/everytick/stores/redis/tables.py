@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Unpack
 
 from everytick.domain.snapshots import Request
-from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
 from everytick.stores.memory.tables import AT_ONCE, OccurrenceChanges, Tables
+from everytick.stores.redis.cold import ColdHistory, HeldOccurrences
 from everytick.stores.redis.rows import (
     JOB_STATE,
     JobImage,
@@ -27,7 +28,7 @@ class WatchedTables(Tables):
         super().__init__()
         self.jobs: Watched[str, JobRow] = Watched()
         self.names: Watched[str, JobRow] = Watched()
-        self.occurrences: Watched[str, OccurrenceRow] = Watched()
+        self.occurrences: HeldOccurrences = HeldOccurrences()
         self.handles: Watched[int, OccurrenceRow] = Watched()
         self.forgotten: Watched[tuple[datetime, str, OccurrenceStatus], int] = Watched()
         self.needs: Watched[str, None] = Watched()
@@ -55,6 +56,7 @@ class WatchedTables(Tables):
     def add_job(self, row: JobRow) -> None:
         """Add the job."""
         self.touched_jobs.add(row.id)
+        row.history = ColdHistory(row.id)
         super().add_job(row)
 
     def depend(self, row: JobRow, needs_jobs: dict[str, str]) -> None:
@@ -125,6 +127,7 @@ class WatchedTables(Tables):
             return
         if row is None:
             row = new_job(id_, image)
+            row.history = ColdHistory(id_)
         state = dict(zip(JOB_STATE, image.state, strict=True))
         set_job(row, image)
         row.name, row.needs, row.wake_at = state["name"], state["needs"], None
@@ -192,6 +195,33 @@ class WatchedTables(Tables):
         self._reindex(row, self._line(row), claim_entry, self._report_entry(row))
         if row.owner is not None:
             self.owned[row.owner][row.handle] = row
+
+    # --------------------------------------------------------------------------------------------- what has ended
+
+    def history_of(self, id_: str) -> ColdHistory | None:
+        """Return the history of a job, None if there is no such job."""
+        row = self.jobs.peek(id_)
+        if row is None:
+            return None
+        assert isinstance(row.history, ColdHistory), "every job of a copy has such a history"
+        return row.history
+
+    def cool(self, id_: str, most: int) -> list[str]:
+        """Drop ended occurrences of the job but for the newest `most`. Return their ids."""
+        history = self.history_of(id_)
+        if history is None or history.held <= 2 * most:
+            return []
+        ended = [row for row in history.rows if row.status in ENDED]
+        if len(ended) <= most:
+            return []
+        floor = ended[most - 1].creation.scheduled_for
+        old = [row for row in ended[most:] if row.creation.scheduled_for < floor]
+        dropped = [row for row in old if not row.report_due]
+        for row in dropped:
+            self._detach(row)
+        if old and (history.warm_from is None or history.warm_from < floor):
+            history.warm_from, self.occurrences.is_whole = floor, False
+        return [row.id for row in dropped]
 
     def is_ripe(self, row: OccurrenceRow) -> bool:
         """Whether the row stands among the ready ones."""
