@@ -1,6 +1,7 @@
 """What has ended long ago stays in Redis: a copy holds the newest, and reads the rest when a verb asks for it."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ from tests.stores.redis.kit import another, opened_redis
 RUNS = 60
 
 
-async def lived(store: AnyStore, clock: ManualClock, **policies: object) -> str:
+async def lived(store: AnyStore, clock: ManualClock, **policies: Any) -> str:
     """Let an hourly job run sixty times; every seventh run fails."""
     job_id = (await put(store, job(**policies))).job_id
     await plan_once(store)
