@@ -62,7 +62,9 @@ def status(as_json: bool, utc: bool) -> int:
     schema, newest = found["schema"], found["newest_schema"]
     if schema == newest:
         return Exit.DONE
-    if schema < newest:
+    if not schema and found["kind"] == "redis":
+        say("there is no store of everytick yet: everytick run makes one, and so does everytick db migrate")
+    elif schema < newest:
         say("its tables are older than this everytick's: everytick db migrate brings them up to date")
     else:
         say("its tables are newer than this everytick knows: install the newer everytick here too")
@@ -128,7 +130,9 @@ def backup(file: Path) -> None:
     place = ask(_place)
     if place.file is None:
         raise Refused(
-            "PostgreSQL has its own tool for this: pg_dump --format=custom --schema=everytick DATABASE > FILE"
+            "Redis has its own tool for this: redis-cli --rdb FILE copies all that the server holds"
+            if place.kind == "redis"
+            else "PostgreSQL has its own tool for this: pg_dump --format=custom --schema=everytick DATABASE > FILE"
         )
     try:
         # Only its owner may read it, as with the store: payloads may hold secrets.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from everytick.domain.snapshots import JobSnapshot
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord, NodeRecord
+    from everytick.stores.redis.store import RedisStore
 
 MOST_OFFSET = timedelta(seconds=1)
 
@@ -55,7 +56,7 @@ class Check(NamedTuple):
 @click.command(
     "doctor",
     cls=Verb,
-    help="Look for what could go wrong: store, clock, zone data, SQLite, rights, nodes, promises.\n\n"
+    help="Look for what could go wrong: store, clock, zone data, SQLite, Redis, rights, nodes, promises.\n\n"
     "Exit code 1 on a finding. A warning alone ends with 0: nothing has to be done about it today.",
 )
 @click.option("--strict", is_flag=True, help="End with 1 on a warning too.")
@@ -114,6 +115,10 @@ async def _look(app: Everytick) -> list[Check]:
     found.append(await clock_check(store))
     if place.file is not None:
         found += [sqlite_check(str(getattr(store, "library", ""))), *file_checks(place.file)]
+    if place.kind == "redis":
+        from everytick.cli.redis_checks import redis_checks
+
+        found += await redis_checks(cast("RedisStore", store))
     found += folder_checks(log_folder(app, store))
     found += jobs_checks(app.jobs_folder)
     found += await _node_checks(app, store)

@@ -347,7 +347,8 @@ async def _refuse_missing_tables(app: Everytick) -> None:
     where = shown(place_of(store).where, 300)
     if applied:
         raise SchemaMismatch(where, "its tables are older than this everytick's: everytick db migrate updates them")
-    text = f"{where} has no tables of everytick yet: {how_to_run()} makes them, and so does everytick db migrate"
+    lacks, them = ("no store", "one") if store.address.kind == "redis" else ("no tables", "them")
+    text = f"{where} has {lacks} of everytick yet: {how_to_run()} makes {them}, and so does everytick db migrate"
     raise NoTables(text, Exit.NOT_FOUND)
 
 

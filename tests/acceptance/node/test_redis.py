@@ -123,7 +123,7 @@ def test_nodes_stop_when_redis_has_forgotten_everything(redis_server: StoppableR
         assert node.ended() == Exit.UNREACHABLE
         assert "this node stops: " in node.errors()
         assert "the server has no store of this name any more" in node.errors()
-        assert "Traceback" not in node.errors()
+        assert "Traceback" not in node.errors(), node.complaints()
     assert redis_server.tell("KEYS", "*") == []
     fresh = fleet.start("outage", redis_server.address)
     fleet.hear("ran all_of_them", by=fresh)

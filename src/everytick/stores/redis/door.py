@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 SCHEMES = ("redis", "rediss", "valkey", "valkeys")
 _USUAL_PREFIX = "everytick"
+_OPTIONS = {"ssl_ca_certs", "ssl_cert_reqs", "ssl_certfile", "ssl_check_hostname", "ssl_keyfile"}
 _SECONDS = 10.0
 """How long the server may take for one answer."""
 
@@ -65,6 +66,16 @@ def read_address(url: str) -> RedisAddress:
     prefix = given.pop("prefix", _USUAL_PREFIX)
     if not prefix or not all(each.isalnum() or each in "_-.:" for each in prefix):
         raise InvalidSetting("store", f"?prefix={prefix}", "must be letters, digits and any of _ - . : and not empty")
+    if unknown := sorted(given.keys() - _OPTIONS):
+        reason = f"is no option of this store; there are prefix, {', '.join(sorted(_OPTIONS))}"
+        raise InvalidSetting("store", f"?{unknown[0]}={given[unknown[0]]}", reason)
+    if (database := parts.path.removeprefix("/")) and not database.isdecimal():
+        raise InvalidSetting("store", database, "must be the number of a database: redis://host:6379/0")
+    try:
+        _ = parts.port
+    except ValueError:
+        place = parts.netloc.rpartition("@")[2]
+        raise InvalidSetting("store", place, "must end with the number of a port: redis://host:6379/0") from None
     scheme = {"valkey": "redis", "valkeys": "rediss"}.get(parts.scheme, parts.scheme)
     return RedisAddress(urlunsplit(parts._replace(scheme=scheme, query=urlencode(given))), prefix)
 
@@ -113,13 +124,18 @@ class RedisDoor:
             yield
         except (exceptions.AuthenticationError, exceptions.NoPermissionError) as error:
             # The driver counts a wrong password as a connection that failed.
-            raise StoreBroken(str(self.address), str(error), "give the address a user and password that may") from error
+            raise StoreBroken(
+                str(self.address), _said(error), "give the address a user and password that may"
+            ) from error
         except _AWAY as error:
-            raise StoreUnavailable(str(self.address), str(error) or type(error).__name__) from error
+            raise StoreUnavailable(str(self.address), _said(error)) from error
         except exceptions.ResponseError as error:
             if any(word in str(error) for word in _PASSING):
                 raise StoreUnavailable(str(self.address), f"it takes no writes now: {error}") from error
-            raise StoreBroken(str(self.address), str(error)) from error
+            needs = "everytick needs Redis 6.2 or later, or Valkey" if "unknown command" in str(error) else None
+            raise StoreBroken(str(self.address), _said(error), needs) from error
+        except exceptions.RedisError as error:
+            raise StoreUnavailable(str(self.address), f"it gave no sense: {error}") from error
 
     async def asked(self, question: Awaitable[T]) -> T:
         """Return the server's answer. One that takes too long counts as none."""
@@ -148,6 +164,10 @@ class RedisDoor:
             finally:
                 with suppress(*_AWAY, asyncio.CancelledError):
                     await heard.aclose()
+
+
+def _said(error: Exception) -> str:
+    return str(error).rstrip(".") or type(error).__name__
 
 
 @cache

@@ -54,6 +54,7 @@ from everytick.stores.redis.cold import Cold
 from everytick.stores.redis.door import RedisDoor, read_address
 from everytick.stores.redis.log import Answer, Behind, ChangeLog, number_of
 from everytick.stores.redis.replica import JOB, Replica
+from everytick.stores.redis.server import ServerFacts, server_facts
 from everytick.stores.redis.warming import Warming
 
 T = TypeVar("T")
@@ -137,24 +138,24 @@ class RedisStore:
             await self._warming.begin(made, job_ids)
             self._replica = made
             with suppress(Behind):
-                self._follow(await self._log.sync())
+                self._follow(made, await self._log.sync())
                 return made
 
-    def _follow(self, answer: Answer) -> None:
-        assert self._replica is not None, "entries are for a copy"
+    def _follow(self, replica: Replica, answer: Answer) -> None:
         self._time = answer.now
         for changes in answer.entries:
-            self._replica.take(changes)
+            replica.take(changes)
 
     async def _synced(self) -> Replica:
         """Return the copy with all that was written until now."""
-        if self._replica is None:
+        # The store may be closed meanwhile, which forgets its copy.
+        if (replica := self._replica) is None:
             return await self._load()
         try:
-            self._follow(await self._log.sync())
+            self._follow(replica, await self._log.sync())
         except Behind:
             return await self._load()
-        return self._replica
+        return replica
 
     async def _read(
         self, verb: Callable[[Replica], Awaitable[T]], prepare: Callable[[Replica], Awaitable[None]] = _nothing
@@ -222,7 +223,7 @@ class RedisStore:
                 self._rung.set()
             return True
         replica.undo(changes)
-        self._follow(answer)
+        self._follow(replica, answer)
         return False
 
     # -------------------------------------------------------------------------------------------- time and bell
@@ -242,6 +243,10 @@ class RedisStore:
     async def check_writable(self) -> None:
         """Return if the server takes writes."""
         await self._door.asked(self._door.client.set(self._door.address.key("check"), "1", ex=1))
+
+    async def server(self) -> ServerFacts:
+        """Return what the server says of itself."""
+        return server_facts(await self._door.asked(self._door.client.info()))
 
     async def bell(self, seconds: float) -> bool:
         """Wait up to `seconds` for a hint that something changed. Return whether one came."""
