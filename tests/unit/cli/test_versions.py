@@ -62,7 +62,7 @@ def test_a_plan_that_no_longer_holds_stores_nothing_and_says_why(cli: Cli, jobs:
 
 
 def test_an_update_is_shown_stored_compared_and_rolled_back(cli: Cli, jobs: Path) -> None:
-    """S0-120: the policy of this update alone."""
+    """S0-120, S0-131: the policy of this update alone."""
     dry = cli("update", "nightly", "--schedule", "0 7 * * *", "--detach", "--policy", "immediate", "--dry-run")
     plan = dry.err.split("--plan ")[1].strip()
     change = ("update", "nightly", "--schedule", "0 7 * * *", "--detach", "--policy", "immediate")
