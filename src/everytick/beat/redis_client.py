@@ -13,7 +13,7 @@ try:
     from redis.asyncio import Redis
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
-    from redis.exceptions import NoScriptError, RedisError
+    from redis.exceptions import NoScriptError, RedisError, ResponseError
 except ImportError:  # pragma: no cover - told once, with what to install
     raise MissingExtra("a beat on Redis", "redis") from None
 
@@ -98,6 +98,12 @@ async def called(client: Client, calls: Sequence[ScriptCall]) -> list[Any]:
 
 
 async def _sent(client: Client, calls: Sequence[ScriptCall]) -> list[Any]:
+    if len(calls) == 1:  # most ticks are one call, which takes two thirds of the time without a pipeline
+        [call] = calls
+        try:
+            return [await answered(client.evalsha(call.script.sha, len(call.keys), *call.keys, *call.arguments))]
+        except ResponseError as error:
+            return [error]
     pipe = client.pipeline(transaction=False)
     for call in calls:
         pipe.evalsha(call.script.sha, len(call.keys), *call.keys, *call.arguments)
