@@ -104,9 +104,10 @@ class Fleet:
         self.beats = beats
         self.ticks = [0] * len(beats)
         self._moved = asyncio.Event()
+        self._is_over = False
 
     async def _tick_on(self, number: int) -> None:
-        while True:
+        while not self._is_over:
             await self.beats[number].tick()
             self.ticks[number] += 1
             self._moved.set()
@@ -122,14 +123,14 @@ class Fleet:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Fleet"]:
-        """Let the beats tick inside `with`. One that ends early ends all."""
+        """Let the beats tick inside `with`, and finish their ticks afterwards. One that ends early ends all."""
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._tick_on(number)) for number in range(len(self.beats))]
+            for number in range(len(self.beats)):
+                group.create_task(self._tick_on(number))
             try:
                 yield self
             finally:
-                for task in tasks:
-                    task.cancel()
+                self._is_over = True
 
 
 @contextmanager

@@ -70,12 +70,13 @@ async def test_beats_on_connections_of_their_own_enqueue_each_time_once(place: P
     assert (await beats[0].state("pulse")).run_count == len(place.queue.jobs)
 
 
-async def test_locks_that_live_for_moments_make_no_difference(place: Place, client: Redis) -> None:
-    """S3-019, C-09: a queue must answer within 10 ms here, and a lock is gone after 20; the commit decides."""
+async def test_locks_that_end_at_any_moment_make_no_difference(place: Place, client: Redis) -> None:
+    """S3-019, C-09: somebody takes all locks away all the time; the commit and the queue decide."""
     registry, queue = registry_of(minutely()), RedisQueue(place.address)
-    beats = [place.beat(registry, queue, lock_ttl="20ms") for _ in range(5)]
+    beats = [place.beat(registry, queue) for _ in range(5)]
 
     async def is_recorded() -> bool:
+        await client.delete("bananas:schedule_lock:pulse")
         return int(await client.hget("bananas:schedules:pulse", "run_count") or 0) > passed
 
     async with Fleet(beats).running():
@@ -87,6 +88,7 @@ async def test_locks_that_live_for_moments_make_no_difference(place: Place, clie
 
     assert (await times_of(client))[:100] == minutes(100)
     assert len(set(await times_of(client))) == await client.llen(QUEUE)
+    assert (await beats[0].state("pulse")).run_count == await client.llen(QUEUE)
     await queue.close()
 
 
