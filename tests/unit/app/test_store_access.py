@@ -164,9 +164,9 @@ class Particular(MemoryStore):
         super().__init__(ManualClock())
         self.asked_on: list[asyncio.AbstractEventLoop] = []
 
-    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+    async def list(self, *, removed: bool = False, after: str = "", limit: int | None = None) -> Sequence[JobRecord]:
         self.asked_on.append(asyncio.get_running_loop())
-        return await super().list(removed=removed)
+        return await super().list(removed=removed, after=after, limit=limit)
 
     async def close(self) -> None:
         self.asked_on.append(asyncio.get_running_loop())

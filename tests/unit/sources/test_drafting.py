@@ -81,7 +81,9 @@ async def test_code_replaces_definitions_that_cannot_be_read_however_many(clock:
     """A store that was written by a newer everytick lists none of them; each tells itself by a conflict."""
 
     class Unreadable(MemoryStore):
-        async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+        async def list(
+            self, *, removed: bool = False, after: str = "", limit: int | None = None
+        ) -> Sequence[JobRecord]:
             return []
 
     store = Unreadable(clock)

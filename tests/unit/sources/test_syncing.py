@@ -342,7 +342,9 @@ async def test_definitions_that_cannot_be_read_give_way_to_their_files(folder: J
     """However many there are: each is told by a conflict of its own."""
 
     class Unreadable(MemoryStore):
-        async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+        async def list(
+            self, *, removed: bool = False, after: str = "", limit: int | None = None
+        ) -> Sequence[JobRecord]:
             return []
 
     names = "abcdefgh"

@@ -52,7 +52,9 @@ def _budget(examples: int, *phases: Phase) -> settings:
 def test_every_route_of_the_api_is_fuzzed() -> None:
     """The list is the router's own, so that a new route cannot be forgotten."""
     plain = {(method, re.sub(r":\w+\}", "}", path)) for method, path, _ in ROUTES if path.startswith("/api/")}
-    fuzzed = {(each.method.upper(), each.path) for each in (found.ok() for found in schema.get_all_operations())}
+    # One that is invalid has no `ok`: its route is missed below.
+    found: list[Any] = [each.ok() for each in schema.get_all_operations() if hasattr(each, "ok")]
+    fuzzed = {(each.method.upper(), each.path) for each in found}
 
     assert plain - fuzzed == {("GET", path) for path in ("/api/events", "/api/docs", "/api/openapi.json")}
     assert len(fuzzed) > 70
