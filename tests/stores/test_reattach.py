@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from everytick.domain.notes import Handed, Note, Progress
+from everytick.domain.notes import HandedAttempt, Note, Progress
 from everytick.stores.base import Claim, Commit, NodeScope
 from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, put, statuses
 from tests.stores.clock import ManualClock
@@ -46,7 +46,7 @@ async def test_it_is_not_lost_with_its_node_but_given_to_one_that_goes_on(store:
     assert await store.orphans("reaper", 10, silent) == []
     [taken] = await store.reattach(OTHER, 10, silent)
     assert (taken.handle, taken.fence, taken.occurrence.node) == (claim.handle, claim.fence + 1, "node-2")
-    assert taken.handed == (Handed("main", 1, "celery:attempt-1"),)
+    assert taken.handed == (HandedAttempt("main", 1, "celery:attempt-1"),)
     assert taken.life == claim.life
     assert await store.reattach(OTHER, 10, silent) == []
     assert await store.note([(claim, _note(clock))]) == [Commit.STALE]

@@ -145,7 +145,6 @@ NODE_KEYS = {
     "celery": Key(_text, None, "the Celery application, as module:object, or its broker's address", is_secret=True),
     "celery_results": Key(_text, None, "where Celery keeps results, if not in its broker", is_secret=True),
     "dask": Key(_text, None, "the address of the scheduler of a Dask cluster"),
-    "ray": Key(_text, None, "the address of a Ray cluster"),
     "engine_slots": Key(_whole, 1000, "how many occurrences wait for engines without a slot"),
     "timezone_data": Key(_one_of("system", "package"), "system", "whose zone tables are used"),
 }

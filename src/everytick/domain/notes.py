@@ -23,7 +23,7 @@ class Log:
     path: str
 
 
-class Handed(NamedTuple):
+class HandedAttempt(NamedTuple):
     """An open attempt that an engine carries out, and its name there."""
 
     task: str

@@ -38,7 +38,7 @@ class NodeSettings:
     `next_store` is the address to which the store may be moved while the node runs, and may hold a password.
 
     `celery` is an application, as module:object, or the address of its broker, with that of its results in
-    `celery_results`. `dask` and `ray` are the addresses of clusters. `engine_slots` is how many occurrences may wait
+    `celery_results`. `dask` is the address of a scheduler. `engine_slots` is how many occurrences may wait
     for these without a slot.
     """
 
@@ -66,7 +66,6 @@ class NodeSettings:
     celery: str | None = field(default=None, repr=False)
     celery_results: str | None = field(default=None, repr=False)
     dask: str | None = None
-    ray: str | None = None
     engine_slots: int = 1_000
 
 
@@ -96,7 +95,6 @@ def node_settings(
     celery: str | None = None,
     celery_results: str | None = None,
     dask: str | None = None,
-    ray: str | None = None,
     engine_slots: int = 1_000,
 ) -> NodeSettings:
     """Return the settings, checked alone and against each other."""
@@ -125,7 +123,6 @@ def node_settings(
         celery=_place("celery", celery),
         celery_results=_place("celery_results", celery_results),
         dask=_place("dask", dask),
-        ray=_place("ray", ray),
         engine_slots=_whole("engine_slots", engine_slots, _MOST_SLOTS),
     )
     _refuse_mistaken_mail(made)

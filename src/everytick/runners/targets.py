@@ -10,7 +10,7 @@ key that says which kind it is:
     {"target": "tasks.send_report", "options": {"queue": "reports"}}
     {"notice": {"webhook": {…}}, "needs": ["code:shop"]}
 
-A `target` is for an engine that the task's runner names: celery, dask or ray.
+A `target` is for an engine that the task's runner names: celery or dask.
 
 A notice tells a receiver (`runners/receivers.py`) of the event in the payload; it needs what
 the job needs that it tells of. Only everytick itself writes one.
@@ -53,7 +53,7 @@ TEMPLATE_NAMES = (
 """What `{{ … }}` may name; a command has the same as EVERYTICK_… in its environment."""
 
 ENGINE_OPTIONS = ("queue", "priority", "exchange", "routing_key")
-"""How Celery brings a task to a worker; dask and ray know none of them."""
+"""How Celery brings a task to a worker; Dask knows none of them."""
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 

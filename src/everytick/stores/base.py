@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from everytick.domain.job import Job
 from everytick.domain.needs import LATE
 from everytick.domain.nodes import NodeFacts
-from everytick.domain.notes import Handed
+from everytick.domain.notes import HandedAttempt
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
 from everytick.domain.questions import Question
 from everytick.domain.snapshots import Ended, JobSnapshot, PausedSpan
@@ -98,7 +98,7 @@ class Claim:
     header: OccurrenceHeader
     life: OccurrenceLife
     job: Job
-    handed: tuple[Handed, ...] = ()
+    handed: tuple[HandedAttempt, ...] = ()
 
     @property
     def handle(self) -> int:

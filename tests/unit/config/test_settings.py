@@ -182,5 +182,5 @@ def test_the_kinds_of_targets_over_http_come_from_file_or_environment(tmp_path: 
 
     assert from_file.api_targets == {"command"}
     assert from_environment.api_targets == {"command", "http"}
-    with pytest.raises(InvalidSetting, match=r"command, http, celery, dask, ray \(did you mean 'command'\?"):
+    with pytest.raises(InvalidSetting, match=r"command, http, celery, dask \(did you mean 'command'\?"):
         gather({}, {"EVERYTICK_API_TARGETS": "comand"}, tmp_path)

@@ -8,7 +8,7 @@ from itertools import islice
 
 from everytick.domain.decisions import Why
 from everytick.domain.nodes import NodeFacts
-from everytick.domain.notes import Handed, Note
+from everytick.domain.notes import HandedAttempt, Note
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, may_move
 from everytick.domain.steps import OccurrenceEnd, OccurrenceHeader, OccurrenceLife, Step, rules_of, runs_of
@@ -252,10 +252,10 @@ def _is_handed(row: OccurrenceRow) -> bool:
     return row.status is _S.RUNNING and bool(_handed(row))
 
 
-def _handed(row: OccurrenceRow) -> tuple[Handed, ...]:
+def _handed(row: OccurrenceRow) -> tuple[HandedAttempt, ...]:
     """Return the open attempts that were handed over to engines, by task and number."""
     tries = [(*key, attempt.handed_to) for key, attempt in row.attempts.items() if attempt.status not in ATTEMPT_ENDED]
-    return tuple(sorted(Handed(task, number, engine) for task, number, engine in tries if engine is not None))
+    return tuple(sorted(HandedAttempt(task, number, engine) for task, number, engine in tries if engine is not None))
 
 
 def waits_for_a_plan(row: OccurrenceRow, now: datetime) -> bool:

@@ -8,7 +8,6 @@ runner = os.environ.get("ENGINE_RUNNER", "celery")
 place, target = {
     "celery": (os.environ["ENGINE_BROKER"], "shop.wait"),
     "dask": (os.environ.get("ENGINE_DASK"), "dask_tasks:wait"),
-    "ray": (os.environ.get("ENGINE_RAY"), "dask_tasks:wait"),
 }[runner]
 tick = Everytick(
     os.environ["ENGINE_STORE"],

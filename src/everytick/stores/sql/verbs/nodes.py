@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from everytick.domain.nodes import NodeFacts, facts_from
-from everytick.domain.notes import Handed
+from everytick.domain.notes import HandedAttempt
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, NodeRecord, NodeScope, Orders
 from everytick.stores.sql.commands import Ask, Claims, Found, Rows, Verb, Versions
@@ -111,9 +111,9 @@ def reattach(q: ColdQueries, scope: NodeScope, limit: int, silent: Mapping[str, 
 def _with_handed(q: ColdQueries, handles: tuple[int, ...]) -> Verb[list[Claim]]:
     """Return these occurrences as claims, with the open attempts that engines carry out."""
     claims: list[Claim] = yield Claims(handles)
-    handed: dict[int, list[Handed]] = {}
+    handed: dict[int, list[HandedAttempt]] = {}
     for row in (yield q.handed_of(handles=handles)):
-        handed.setdefault(row["handle"], []).append(Handed(row["task"], row["number"], row["handed_to"]))
+        handed.setdefault(row["handle"], []).append(HandedAttempt(row["task"], row["number"], row["handed_to"]))
     return [replace(claim, handed=tuple(sorted(handed.get(claim.handle, ())))) for claim in claims]
 
 
