@@ -43,7 +43,8 @@ class Fills:
         assert backfill is not None, "one is open"
         pace, paced_at = paced(backfill, now)
         allowed, room = allowance(backfill, pace, now), _room(snapshot, job, backfill, line, wanted)
-        most = max(min(allowed, limit if room is None else min(room, limit)), 0)
+        may = max(allowed if room is None else min(allowed, room), 0)
+        most = max(min(may, limit), 0)
         walk = _Walk(snapshot, job, backfill, most)
         filled_at = now if walk.found else backfill.filled_at
         status = BackfillStatus.FILLED if walk.is_at_end else BackfillStatus.RUNNING
@@ -64,6 +65,9 @@ class Fills:
         self.wake_at = self._wake_at(backfill, pace, now, walk, snapshot.more_backfills)
         if self.awaits_ends and allowed > 0 and not walk.is_cut:
             self.wake_at = None
+        elif most < may and not walk.is_at_end:
+            # Only this plan's limit has kept the rest back: the next plan takes it.
+            self.wake_at = now
 
     def written(self, made: set[str], cut: set[str], backfill: OpenBackfill) -> Filling:
         """Return what is written if the plan makes these, and the line was cut before those, which are left."""

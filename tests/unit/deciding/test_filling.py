@@ -46,6 +46,17 @@ def test_it_takes_the_place_of_its_job_while_nobody_wants_it() -> None:
     assert decided.wake_at == at("10:00")
 
 
+def test_what_only_the_limit_of_a_plan_keeps_back_comes_with_the_next_plan() -> None:
+    """A23: the instant of the schedule was all that this plan could make; a law found that it waited two seconds."""
+    seen = snapshot_of(job(**PARALLEL), at("09:10"), backfill=opened("-1 09:00", "-1 12:00"))
+
+    decided = plan(seen, at("10:00"), 1)
+
+    assert instants(decided) == [at("10:00")]
+    assert decided.wake_at == at("10:00")
+    assert not decided.awaits_ends
+
+
 def test_it_overlaps_where_its_job_does_as_fast_as_its_rate_allows() -> None:
     seen = snapshot_of(job(**PARALLEL), at("09:10"), backfill=opened("-1 00:00", "-1 20:00", rate=300))
 
