@@ -305,7 +305,6 @@ def test_a_relative_address_begins_where_the_program_was_started(
         ("sqlite:///a.db?mode=fast", r"knows two options: \?synchronous=normal or full, and \?driver=sqlite3 or apsw"),
         ("sqlite:///a.db?driver=dbapi", "knows two options"),
         ("memory://here", "has nothing to name after memory://"),
-        ("redis://localhost", "the store in Redis comes with a later version; today there are sqlite"),
         ("mysql://ada:secret@db/x", r"store=mysql://…@db/x names no store that is known"),
         (5, "must be an address"),
     ],
