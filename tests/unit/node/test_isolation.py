@@ -314,3 +314,21 @@ async def test_tasks_whose_names_look_alike_as_files_have_files_of_their_own(tmp
     kept = sorted((tmp_path / "logs").rglob("*.log"))
     assert [each.name for each in kept] == ["a_b.1.log", "a_b~1.1.log"]
     assert ["from a_b" in kept[0].read_text(), "from a b" in kept[1].read_text()] == [True, True]
+
+
+async def test_captured_output_holds_no_secret(tmp_path: Path) -> None:
+    """S12: what a task prints and logs, before it is kept."""
+    tick = Everytick(f"sqlite:///{tmp_path}/e.db", name="shop", log_folder=tmp_path / "logs")
+
+    @tick.job(every("P1Y"), runner="thread")
+    def etl(ctx: Context) -> None:
+        ctx.log.warning("dsn=postgres://ann:c4n4ry@db/x")
+        print("api_key=", end="")  # noqa: T201
+        print("c4n4ry")  # noqa: T201
+        print("done")  # noqa: T201
+
+    async with tick:
+        await (await tick.trigger("etl")).wait(timeout="60s")
+    [kept] = (tmp_path / "logs").rglob("*.log")
+    text = kept.read_text()
+    assert ("c4n4ry" in text, "api_key=***" in text, "done" in text) == (False, True, True)

@@ -6,11 +6,15 @@ import re
 
 import httpx2
 import pytest
+from fastapi import Request
 
 from everytick import Everytick, every
+from everytick.access.people import Person, Role
 from everytick.domain.headlines import fingerprint
 from everytick.web import history_list
+from everytick.web.asgi import asgi
 from everytick.web.pages import history as history_page
+from tests.unit.web.conftest import client_of
 from tests.unit.web.forms_of_pages import sent, sent_again, text_of, told
 
 EVIL = "<script>alert(1)</script>"
@@ -233,3 +237,22 @@ async def test_a_form_of_many_that_is_sent_twice_is_done_once(client: httpx2.Asy
         async for each in await tick.history(cause="replay"):
             await tick.cancel(each.id)
         assert len(list(await tick.history(cause="replay"))) <= 1
+
+
+@pytest.mark.parametrize("file", ["", ".json"])
+async def test_who_may_not_read_errors_cannot_look_through_them(tick: Everytick, file: str) -> None:
+    """S3: a filter that finds a hidden text tells it, letter by letter."""
+
+    async def identify(request: Request) -> Person:
+        return Person("ann", Role[request.headers["role"].upper()])
+
+    await tick.sync()
+    async with tick, client_of(tick, service=asgi(tick, identify=identify)) as asking:
+        await ran(tick, "broken")
+        path, found = f"/history{file}?error=no+table", {}
+        for role in ("viewer", "operator"):
+            answer = await asking.get(path, headers={"role": role})
+            assert answer.status_code == 200, answer.text
+            found[role] = answer.text
+
+    assert ("broken" in found["viewer"], "broken" in found["operator"]) == (False, True)
