@@ -2,8 +2,8 @@
 
 import pytest
 
-from everytick.access.people import CameBy, Grant, Person, Role, local_admin
-from everytick.domain.people import role_of
+from everytick.access.people import CameBy, Grant, Person, Role, local_admin, person_of_token
+from everytick.domain.people import Token, role_of
 from everytick.errors import InvalidSetting
 
 
@@ -49,3 +49,25 @@ def test_roles_are_read_from_their_words_and_scopes(word: str, role: Role) -> No
 def test_another_word_is_no_role() -> None:
     with pytest.raises(InvalidSetting, match="viewer, operator, admin"):
         role_of("root")
+
+
+@pytest.mark.parametrize(
+    ("token", "owner", "expected"),
+    [
+        (Role.ADMIN, Role.VIEWER, Role.VIEWER),
+        (Role.VIEWER, Role.ADMIN, Role.VIEWER),
+        (Role.ADMIN, None, Role.VIEWER),
+        (Role.OPERATOR, Role.OPERATOR, Role.OPERATOR),
+    ],
+)
+def test_a_token_may_do_no_more_than_its_owner_may_now(token: Role, owner: Role | None, expected: Role) -> None:
+    """S3, S6: also where the owner's role was lowered, or the owner removed, after the token was made."""
+    grants = (Grant("billing", Role.ADMIN),)
+    person = person_of_token(Token("id", "ci", "hash", token, grants, owner="ana", owner_role=owner))
+
+    assert person.role is expected
+    assert person.role_on(["billing"]) is (owner or Role.VIEWER)
+
+
+def test_a_token_without_an_owner_may_do_what_it_says() -> None:
+    assert person_of_token(Token("id", "ci", "hash", Role.ADMIN)).role is Role.ADMIN
