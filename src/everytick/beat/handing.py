@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @value
-class HandedOver:
+class HandedJob:
     """A decision of which the job, if there is one, was handed over; `error` says why that failed.
 
     One that `is_left` was not handed over: its lock was over before its turn came, and another beat has it.
@@ -50,10 +50,10 @@ class Handing:
         self._queue, self._log, self._meter = queue, log, meter
         self._patience = lock_ttl.total_seconds() / 2
 
-    async def hand_over(self, registry: Registry, commits: Sequence[BeatCommit], now: datetime) -> list[HandedOver]:
+    async def hand_over(self, registry: Registry, commits: Sequence[BeatCommit], now: datetime) -> list[HandedJob]:
         """Hand over every job of these decisions, and tell what became of each."""
         jobs = [(commit, _job(registry, commit, now)) for commit in commits]
-        found = [HandedOver(commit) for commit, job in jobs if job is None]
+        found = [HandedJob(commit) for commit, job in jobs if job is None]
         due = [(commit, job) for commit, job in jobs if job is not None]
         if not due:
             return found
@@ -66,7 +66,7 @@ class Handing:
                 self._tell(each)
         return found
 
-    async def _together(self, queue: BatchQueue, due: Sequence[tuple[BeatCommit, EnqueuedJob]]) -> list[HandedOver]:
+    async def _together(self, queue: BatchQueue, due: Sequence[tuple[BeatCommit, EnqueuedJob]]) -> list[HandedJob]:
         begun = monotonic()
         errors: Sequence[BaseException | None]
         try:
@@ -78,30 +78,30 @@ class Handing:
             errors = [error] * len(due)
         length = timedelta(seconds=monotonic() - begun)
         return [
-            HandedOver(commit, job, "" if error is None else _said(error), length)
+            HandedJob(commit, job, "" if error is None else _said(error), length)
             for (commit, job), error in zip(due, errors, strict=True)
         ]
 
-    async def _one_by_one(self, due: Sequence[tuple[BeatCommit, EnqueuedJob]]) -> list[HandedOver]:
+    async def _one_by_one(self, due: Sequence[tuple[BeatCommit, EnqueuedJob]]) -> list[HandedJob]:
         """Hand over each job when its turn comes. Locks that have grown old meanwhile are extended first."""
         held_at, found = monotonic(), []
         for commit, job in due:
             if monotonic() - held_at > self._patience and not await _is_extended(commit):
-                found.append(HandedOver(commit, job, is_left=True))
+                found.append(HandedJob(commit, job, is_left=True))
             else:
                 found.append(await self._alone(commit, job))
         return found
 
-    async def _alone(self, commit: BeatCommit, job: EnqueuedJob) -> HandedOver:
+    async def _alone(self, commit: BeatCommit, job: EnqueuedJob) -> HandedJob:
         begun, error = monotonic(), ""
         try:
             async with asyncio.timeout(self._patience):
                 await self._queue.enqueue(job)
         except Exception as raised:  # noqa: BLE001, a queue may raise anything, and the next tick tries again
             error = _said(raised)
-        return HandedOver(commit, job, error, timedelta(seconds=monotonic() - begun))
+        return HandedJob(commit, job, error, timedelta(seconds=monotonic() - begun))
 
-    def _tell(self, handed: HandedOver) -> None:
+    def _tell(self, handed: HandedJob) -> None:
         job = handed.job
         assert job is not None, "only a job can fail to be put into the queue"
         self._meter.failed(job.schedule_id, handed.length)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.beat.definition import ScheduleState
-    from everytick.beat.handing import HandedOver
+    from everytick.beat.handing import HandedJob
     from everytick.beat.queues import JobQueue
     from everytick.beat.redis_client import Address
     from everytick.beat.registry import Registry
@@ -191,7 +191,7 @@ class BeatService:
             return None
         return BeatCommit(held, held.record, decision, entry.definition, now, now)
 
-    async def _fail(self, failed: Sequence[HandedOver]) -> None:
+    async def _fail(self, failed: Sequence[HandedJob]) -> None:
         """Record what could not be put into the queue."""
         for each, refused in zip(
             failed, await self._store.fail([(each.commit.held, each.error) for each in failed]), strict=True
@@ -199,7 +199,7 @@ class BeatService:
             if refused:
                 self._log.error(texts.NOT_RECORDED, schedule_id=each.commit.held.id, error=refused)
 
-    async def _commit(self, handed: Sequence[HandedOver]) -> int:
+    async def _commit(self, handed: Sequence[HandedJob]) -> int:
         """Record what was handed over. A record that has changed meanwhile is another beat's, and stays."""
         if not handed:
             return 0
@@ -219,7 +219,7 @@ class BeatService:
                 self._tell(each)
         return sent
 
-    def _tell(self, handed: HandedOver) -> None:
+    def _tell(self, handed: HandedJob) -> None:
         job = handed.job
         assert job is not None, "what was put into the queue is a job"
         self._log.info(
