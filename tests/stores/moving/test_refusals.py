@@ -6,6 +6,7 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from everytick import InvalidSetting, MoveRefused, StoreArriving, StoreBroken, StoreMoved, StoreUnavailable
@@ -223,3 +224,22 @@ async def test_the_mover_ends_what_it_could_not_end_before(old: Path, tmp_path: 
     stages = list[Stage]()
     moved = await move_store(address(old), new, told=lambda stage, _: stages.append(stage))
     assert (stages, moved.jobs, moved.held) == ([Stage.ARRIVED], 3, timedelta())
+
+
+async def test_a_move_from_postgres_is_given_up_and_begun_again_beside_a_reader(
+    postgres: Server, tmp_path: Path
+) -> None:
+    """An open transaction that has read the tables, as that of a planner, holds up neither."""
+    async with schema(postgres) as name:
+        old = f"{postgres.address}?schema={name}"
+        fill(tmp_path / "first.db")
+        await move_store(address(tmp_path / "first.db"), old)
+        reader = await asyncpg.connect(postgres.address)
+        async with reader.transaction():
+            await reader.fetch(f"select * from {name}.job for update")
+            await reader.fetch(f"select count(*) from {name}.occurrence")
+            with pytest.raises(Interrupted):
+                await move_store(old, address(tmp_path / "new.db"), told=at(Stage.FILLED))
+            await give_up(old)
+            await move_store(old, address(tmp_path / "new.db"))
+        await reader.close()

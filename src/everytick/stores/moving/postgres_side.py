@@ -57,6 +57,8 @@ _IDENTITIES = """select r.relname, pg_get_serial_sequence(format('%I.%I', n.nspn
       from pg_attribute a join pg_class r on r.oid = a.attrelid join pg_namespace n on n.oid = r.relnamespace
      where n.nspname = $1 and r.relkind = 'r' and a.attidentity <> '' and not a.attisdropped"""
 
+_TRIGGER = "select 1 from pg_trigger where tgrelid = to_regclass($1) and tgname = $2"
+
 LOCKED = (*(table.name for table in TABLES), "job_tally", "wake", "active", "claimable")
 """Every table that a verb writes to."""
 
@@ -131,7 +133,7 @@ class PostgresSide:
 
     async def stop_noting(self) -> None:
         """Note no more changes, and delete the notes and the mark."""
-        async with self._locked() as db:
+        async with self._transaction() as db:
             await db.drop_notes()
             await db.execute(f"delete from everytick.{TABLE} where role = $1", SOURCE)
 
@@ -308,22 +310,25 @@ class PostgresSession:
                 f" insert into everytick.{CHANGES} (name, key) {noted}; return null; end $$"
             )
             seen = " ".join(f"{side} table as {side}_rows" for side in sides)
-            await self.execute(f"drop trigger if exists move_{event} on everytick.{name}")
+            if await self._fetch(_TRIGGER, f"{self._schema}.{name}", f"move_{event}"):
+                continue  # of a move that was given up: to drop it would wait for every reader
             await self.execute(
                 f"create trigger move_{event} after {event} on everytick.{name} referencing {seen}"
                 f" for each statement execute function {named}()"
             )
 
     async def drop_notes(self) -> None:
-        """Note no more changes."""
+        """Note no more changes. The triggers stay and do nothing: a drop would wait for every reader."""
         for name, _ in noted_keys(self.shapes.columns):
             for event in _EVENTS:
-                await self.execute(f"drop function if exists everytick.move_{event}_{name}() cascade")
-        await self.execute(f"drop table if exists everytick.{CHANGES}")
+                await self.execute(
+                    f"create or replace function everytick.move_{event}_{name}() returns trigger language plpgsql"
+                    " as $$ begin return null; end $$"
+                )
+        await self.execute(f"delete from everytick.{CHANGES}")
 
     async def shut(self, mark: MoveMark, words: str) -> None:
-        """Refuse every write with these words from the commit on."""
-        await self.drop_notes()
+        """Refuse every write with these words from the commit on. Nothing comes as far as to be noted then."""
         said = words.replace("'", "''").replace("%", "%%")
         await self.execute(
             "create function everytick.refuse_moved() returns trigger language plpgsql as $moved$ begin"
