@@ -104,7 +104,7 @@ INDEXES = {
     "INDEX limit_start_by_time": "forget_starts forget_starts_of started_in",
     "INDEX occurrence_ready": "ready_in_lane ready_in_lanes ready_occurrences waiting_in_lanes",
     "INDEX pause_job": "forget_pauses pauses_of_jobs purge_pauses rewind_pauses",
-    "INDEX span_job": "promised_spans purge_spans spans_of undo_spans",
+    "INDEX span_job": "promised_spans purge_spans spans_of spans_of_jobs undo_spans",
     "INDEX sqlite_autoindex_adjustment_1": """
         adjustment_at adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment""",
     "INDEX sqlite_autoindex_job_1": "foretell hold_job keys_of_jobs dependencies_above need_jobs",

@@ -108,6 +108,16 @@ async def test_a_node_that_is_never_idle_gives_them_their_share() -> None:
         assert (held.count("late"), held.count("live")) == (1, 3)
 
 
+async def test_late_ones_never_have_more_than_their_share_however_slots_come_free() -> None:
+    """The late ones that still run count: what is on time gets the slots that it leaves."""
+    held = Held(8, await crowded(late=50, live=50))
+    await held.claim()
+    for _ in range(5):
+        held.drop("live")
+        await held.claim()
+        assert (held.count("late"), held.count("live")) == (2, 6)
+
+
 async def test_idle_slots_beyond_the_share_stay_free_for_what_is_on_time() -> None:
     held = Held(8, await crowded(late=50, live=0))
     await held.claim()
