@@ -19,6 +19,9 @@ FORMAT = 1
 KEPT_ENTRIES = 1_000
 """About how many entries the log keeps. A copy that lacks more is loaded again."""
 
+_TURN_MILLISECONDS = 1_000
+"""How long others wait at most for a writer that lost too often; it may have died."""
+
 _NOTHING = "0-0"
 """The id before the first entry of a log."""
 
@@ -34,6 +37,8 @@ class Answer:
     written: bool
     now: datetime
     entries: tuple[Changes, ...]
+    must_wait: bool = False
+    """Whether another writer has the turn, because it lost too often."""
 
 
 class ChangeLog:
@@ -41,7 +46,7 @@ class ChangeLog:
 
     def __init__(self, door: RedisDoor) -> None:
         self._door, self._key = door, door.address.key
-        self._epoch, self._last = "", _NOTHING
+        self._epoch, self._last, self._writer = "", _NOTHING, uuid4().hex
 
     @property
     def number(self) -> int:
@@ -74,12 +79,16 @@ class ChangeLog:
         """Return what the copy lacks."""
         return self._read(await self._door.call("sync", self._keys, [self._epoch, self._last]))
 
-    async def commit(self, changes: Changes, members: Iterable[str], *, rings: bool) -> Answer:
-        """Write the changes, and the members of sets that follow from them, if the copy lacked nothing."""
+    async def commit(self, changes: Changes, members: Iterable[str], *, rings: bool, turn: bool = False) -> Answer:
+        """Write the changes, and the members of sets that follow from them, if the copy lacked nothing.
+
+        With `turn`, a writer that is refused has the next turn: it lost too often.
+        """
         entry, bell = json.dumps(changes, separators=(",", ":")), self.bell if rings else ""
         id_ = f"{self.number + 1}-{getrandbits(63)}"
         head = [self._epoch, self._last, entry, str(KEPT_ENTRIES), bell, self._key(""), id_]
-        return self._read(await self._door.call("commit", self._keys, [*head, *members]))
+        head += [self._writer, str(_TURN_MILLISECONDS if turn else 0)]
+        return self._read(await self._door.call("commit", [*self._keys, self._key("turn")], [*head, *members]))
 
     @property
     def _keys(self) -> list[str]:
@@ -100,7 +109,8 @@ class ChangeLog:
             lacking = entries[1:]
         else:
             raise Behind
-        return Answer(False, now, tuple(json.loads(fields["changes"]) for fields in map(_pairs, lacking)))
+        missed = tuple(json.loads(fields["changes"]) for fields in map(_pairs, lacking))
+        return Answer(False, now, missed, must_wait=code == 2)
 
     async def tables(self, names: Sequence[str]) -> tuple[Changes, list[str]]:
         """Return the small tables, and the ids of all jobs."""

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import random
 from typing import Any, ClassVar, TypeVar
 
 from everytick.domain.changes import Edit
@@ -63,8 +64,14 @@ A = TypeVar("A")
 _HEARING_SECONDS = 60.0
 """How long the bell is listened for before the connection is looked at."""
 
-_TRIES = 50
-"""How often a verb runs again because another process was faster. One of them succeeds each time."""
+_TRIES = 200
+"""How often a verb runs again because another process was faster, or had the turn. One of them succeeds each time."""
+
+_LOST_AT_MOST = 2
+"""How often a verb loses before it asks for the next turn: a slow process would lose to fast ones for ever."""
+
+_PAUSE = 0.04
+"""About how many seconds a process waits while another has the turn."""
 
 
 HELD_AT_MOST = 20_000
@@ -91,6 +98,7 @@ class RedisStore:
         self._open_batches = OpenBatches[str]()
         self._turn = asyncio.Lock()
         self._rung = asyncio.Event()
+        self._must_wait = False
         self._listener: asyncio.Task[None] | None = None
         self._access = RedisAccess(self._read, self._write)
 
@@ -179,13 +187,17 @@ class RedisStore:
         """Let the verb change the copy, and write what it changed; again if another process was faster."""
         async with self._turn:
             replica = await self._synced()
-            for _ in range(_TRIES):
+            for lost in range(_TRIES):
                 await prepare(replica)
                 answer = await self._run(replica, verb)
-                if await self._commit(replica):
+                if await self._commit(replica, turn=lost >= _LOST_AT_MOST):
                     replica.cool()
                     return answer
-                if self._replica is None:
+                if self._must_wait:
+                    # A random wait: several may wait for the same turn.
+                    await asyncio.sleep(_PAUSE * (0.5 + random()))
+                    replica = await self._synced()
+                elif self._replica is None:
                     replica = await self._load()
         raise Contended(str(self._door.address), "other processes were faster each time")
 
@@ -202,13 +214,13 @@ class RedisStore:
                 replica.undo(replica.changes())
                 raise
 
-    async def _commit(self, replica: Replica) -> bool:
+    async def _commit(self, replica: Replica, *, turn: bool) -> bool:
         """Write what the verb has changed. Return whether the server took it; if not, the copy is as new as can be."""
-        changes, rings = replica.changes(), replica.has_rung
+        changes, rings, self._must_wait = replica.changes(), replica.has_rung, False
         if not changes and not rings:
             return True
         try:
-            answer = await self._log.commit(changes, replica.members(), rings=rings)
+            answer = await self._log.commit(changes, replica.members(), rings=rings, turn=turn)
         except Behind:
             self._replica = None
             return False
@@ -224,6 +236,7 @@ class RedisStore:
             return True
         replica.undo(changes)
         self._follow(replica, answer)
+        self._must_wait = answer.must_wait
         return False
 
     # -------------------------------------------------------------------------------------------- time and bell
