@@ -3,22 +3,29 @@
 Each is a question of `ask`, as those about occurrences in `domain.questions` are.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from __future__ import annotations
 
-from everytick.domain.backfills import BackfillRecord
-from everytick.domain.decisions import Span
-from everytick.domain.definers import Undefined
-from everytick.domain.limits import Limits
-from everytick.domain.promises import BreachRecord, PromiseRecord
-from everytick.domain.questions import Question
-from everytick.domain.snapshots import Edition, Request
-from everytick.domain.upcoming import Coming
+from typing import TYPE_CHECKING
+
+from everytick.domain.question import Question
 from everytick.domain.values import value
+
+if TYPE_CHECKING:
+    # The names that only the quoted bases use: ruff does not look into them.
+    from collections.abc import Collection, Mapping, Sequence  # noqa: F401
+    from datetime import datetime
+
+    from everytick.domain.backfills import BackfillRecord  # noqa: F401
+    from everytick.domain.decisions import Span  # noqa: F401
+    from everytick.domain.definers import Undefined  # noqa: F401
+    from everytick.domain.limits import Limits  # noqa: F401
+    from everytick.domain.promises import BreachRecord, PromiseRecord  # noqa: F401
+    from everytick.domain.snapshots import Edition, Request  # noqa: F401
+    from everytick.domain.upcoming import Coming  # noqa: F401
 
 
 @value
-class ParkedJobs(Question[Mapping[str, str]]):
+class ParkedJobs(Question["Mapping[str, str]"]):
     """Why is each parked job in service parked? By name, with its `JobRecord.parked_reason`.
 
     The answer includes jobs whose definition this process cannot read; `list` leaves those out.
@@ -26,7 +33,7 @@ class ParkedJobs(Question[Mapping[str, str]]):
 
 
 @value
-class Editions(Question[Sequence[Edition]]):
+class Editions(Question["Sequence[Edition]"]):
     """What are these versions of a job's definition, and the version in force at `at`? In order.
 
     A version never changes and is kept as long as its job. A version that this process cannot read is left out.
@@ -38,7 +45,7 @@ class Editions(Question[Sequence[Edition]]):
 
 
 @value
-class LaterRequests(Question[Sequence[tuple[str, Request]]]):
+class LaterRequests(Question["Sequence[tuple[str, Request]]"]):
     """Which open requests of these jobs were asked for at a time? Soonest first, each with the id of its job."""
 
     job_ids: Collection[str]
@@ -46,7 +53,7 @@ class LaterRequests(Question[Sequence[tuple[str, Request]]]):
 
 
 @value
-class ComingRuns(Question[dict[str, Coming]]):
+class ComingRuns(Question["dict[str, Coming]"]):
     """Which runs to come have the last plans of these jobs written down? By the id of the job.
 
     A job is in the answer if its definition has a horizon and something is to come. No plan looks at them.
@@ -56,7 +63,7 @@ class ComingRuns(Question[dict[str, Coming]]):
 
 
 @value
-class NewestBackfills(Question[Sequence[BackfillRecord]]):
+class NewestBackfills(Question["Sequence[BackfillRecord]"]):
     """Which are the newest backfills, of one job or of all, and what became of their occurrences?"""
 
     job_id: str | None = None
@@ -64,7 +71,7 @@ class NewestBackfills(Question[Sequence[BackfillRecord]]):
 
 
 @value
-class Spans(Question[Sequence[Span]]):
+class Spans(Question["Sequence[Span]"]):
     """Which spans of instants did not run and overlap `(after, through]`? In order."""
 
     job_id: str
@@ -73,7 +80,7 @@ class Spans(Question[Sequence[Span]]):
 
 
 @value
-class SpansOfJobs(Question[dict[str, tuple[Span, ...]]]):
+class SpansOfJobs(Question["dict[str, tuple[Span, ...]]"]):
     """Which spans of instants did not run, of these jobs, and overlap `(after, through]`? In order, by job id."""
 
     job_ids: Collection[str]
@@ -82,7 +89,7 @@ class SpansOfJobs(Question[dict[str, tuple[Span, ...]]]):
 
 
 @value
-class Promises(Question[Sequence[PromiseRecord]]):
+class Promises(Question["Sequence[PromiseRecord]"]):
     """Where do the promises of these jobs, or of all in service, stand? Soonest check first."""
 
     job_ids: Collection[str] | None = None
@@ -90,7 +97,7 @@ class Promises(Question[Sequence[PromiseRecord]]):
 
 
 @value
-class Breaches(Question[Sequence[BreachRecord]]):
+class Breaches(Question["Sequence[BreachRecord]"]):
     """Which promises were broken, of one job or of all? Newest first; with `is_open` only breaches that go on.
 
     Breaches are kept for `BREACHES_KEPT` after their end.
@@ -102,12 +109,12 @@ class Breaches(Question[Sequence[BreachRecord]]):
 
 
 @value
-class LimitsAndBrakes(Question[Limits]):
+class LimitsAndBrakes(Question["Limits"]):
     """Which reaches have a limit or brake? By name, and the newest changes."""
 
 
 @value
-class UndefinedJobs(Question[Undefined]):
+class UndefinedJobs(Question["Undefined"]):
     """Which jobs in service are marked as defined by no process? By name.
 
     If there is one, the answer has every stored set of names too.

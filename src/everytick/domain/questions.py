@@ -11,18 +11,17 @@ from enum import StrEnum
 from itertools import groupby
 from math import ceil, floor
 from operator import attrgetter, itemgetter
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from everytick.domain.durations import format_duration
 from everytick.domain.headlines import headline
 from everytick.domain.ids import EPOCH
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
+from everytick.domain.question import Question as Question
 from everytick.domain.reading import choice, fill, refused, whole
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
-
-A = TypeVar("A", covariant=True)
 
 MOST_RUNS = 5_000
 """Most occurrences of one window: 24 lanes of 120 marks are 2,880."""
@@ -59,12 +58,6 @@ DAY = timedelta(days=1)
 MOST_ALIKE = 200
 MOST_COVERED = 10_000
 """Most occurrences of one answer about coverage; the next question goes on behind them."""
-
-
-class Question(Generic[A]):
-    """Something that `ask` answers with an `A`."""
-
-    __slots__ = ()
 
 
 # ---------------------------------------------------------------------------------------------------- occurrences
