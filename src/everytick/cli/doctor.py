@@ -56,7 +56,7 @@ class Check(NamedTuple):
 @click.command(
     "doctor",
     cls=Verb,
-    help="Look for what could go wrong: store, clock, zone data, SQLite, Redis, rights, nodes, promises.\n\n"
+    help="Look for what could go wrong: store, clock, zone data, rights, nodes, promises.\n\n"
     "Exit code 1 on a finding. A warning alone ends with 0: nothing has to be done about it today.",
 )
 @click.option("--strict", is_flag=True, help="End with 1 on a warning too.")

@@ -80,7 +80,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Care": {
         "db": ("cli.db", "Care for a store: migrate, status, backup, prune."),
-        "doctor": ("cli.doctor", "Look for what could go wrong: store, clock, zone data, SQLite, rights, nodes."),
+        "doctor": (
+            "cli.doctor",
+            "Look for what could go wrong: store, clock, zone data, rights, nodes.",
+        ),
         "user": ("cli.people", "Say who may sign in: add, list, role, password, remove."),
         "token": ("cli.people", "Give programs access: add, list, revoke."),
         "config": ("cli.config", "Show the configuration."),

@@ -124,7 +124,12 @@ async def test_a_job_that_is_purged_beside_a_fold_leaves_its_band_counted_once(
         _, purged, _ = await asyncio.gather(store.fold(2), other.purge(job_id, 2), other.fold(2))
     await fold_all(store, other)
     assert await db.fetchval(COUNTED) == 30
-    assert await db.fetch("select * from job_day") == await db.fetch("select * from unfolded") == []
+    assert await db.fetch("select * from job_day") == []
+    # What was purged before a fold came to it is a gap among the handles, which is given up after a while.
+    clock.move(days=1)
+    await fold_all(store, other, limit=100)
+    assert await db.fetch("select * from unfolded") == []
+    assert await db.fetchval(COUNTED) == 30
 
 
 async def test_a_node_that_dies_in_a_fold_has_counted_nothing(

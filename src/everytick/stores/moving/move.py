@@ -62,7 +62,7 @@ Told = Callable[[Stage, int], None]
 """Is called with each stage and how many rows it carried."""
 
 
-@value
+@value(frozen=True)
 class MovedStore:
     """A move that has ended: how many rows and jobs were compared, and for how long writers were held."""
 

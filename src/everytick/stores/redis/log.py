@@ -103,7 +103,10 @@ class ChangeLog:
         if code == 1:
             return Answer(True, now, ())
         found_at = entries[0][0] if entries else ""
-        if known == _NOTHING and number_of(found_at or _NOTHING) == 1:
+        if known == last:
+            # It was refused for another writer's turn, and the copy lacks nothing.
+            lacking = []
+        elif known == _NOTHING and number_of(found_at or _NOTHING) == 1:
             lacking = entries
         elif known == found_at:
             lacking = entries[1:]
