@@ -8,6 +8,7 @@ import pytest
 from everytick.domain.facts import PutBrake, ReleaseBrake, SetLimit
 from everytick.domain.limit_changes import settled, spent, wished
 from everytick.domain.limits import (
+    BrakeRecord,
     LimitRecord,
     Rate,
     RateWindow,
@@ -27,6 +28,7 @@ from everytick.domain.limits import (
 )
 from everytick.domain.needs import is_met
 from everytick.errors import InvalidDuration, InvalidLimit, InvalidName
+from everytick.schedules.codec import schedule
 
 NOW = datetime(2026, 11, 16, 9, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -168,6 +170,15 @@ def test_a_brake_from_now_on_replaces_what_holds_and_ends_a_release() -> None:
     assert said == "release 5/1m"
     assert [brake.reason for brake in released.brakes] == ["later"]
     assert wished(released, PutBrake(), NOW)[0].release is None
+
+
+def test_a_window_that_comes_again_holds_from_its_first_moment_to_its_last() -> None:
+    """A freeze window ends at the very instant of its end, and the next one begins at that of its beginning."""
+    tick = timedelta(microseconds=1)
+    brake = BrakeRecord(NOW, None, "", "ada", schedule("0 22 * * *"), schedule("0 6 * * *"))
+    begin, end = NOW.replace(hour=22), (NOW + timedelta(days=1)).replace(hour=6)
+    held = {at: brake.holds(at) for at in (NOW, begin - tick, begin, end - tick, end, begin + timedelta(days=1))}
+    assert list(held.values()) == [False, False, True, True, False, True]
 
 
 def test_a_limit_beside_a_brake_stays_when_the_brake_is_released() -> None:
