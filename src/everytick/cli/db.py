@@ -210,11 +210,11 @@ def move(source: str | None, target: str | None, held: str, is_given_up: bool, y
     "Without JOBS, all that lie more than a minute ahead. What has run stays so; what was recorded as not run is "
     "decided anew.",
 )
-@click.argument("jobs", nargs=-1)
+@click.argument("names", metavar="[JOBS]...", nargs=-1)
 @sure
-def rewind(jobs: tuple[str, ...], yes: bool) -> None:
+def rewind(names: tuple[str, ...], yes: bool) -> None:
     """Let jobs go on that were decided ahead."""
-    named = ask(lambda app: _ahead(app, jobs))
+    named = ask(lambda app: _ahead(app, names))
     if not named:
         say("no job is decided ahead of the store's clock")
         return
@@ -227,12 +227,12 @@ def rewind(jobs: tuple[str, ...], yes: bool) -> None:
         write(name)
 
 
-async def _ahead(app: Everytick, jobs: tuple[str, ...]) -> list[str]:
+async def _ahead(app: Everytick, names: tuple[str, ...]) -> list[str]:
     """The jobs of these names, or all that lie ahead."""
     from everytick.stores.base import AHEAD
 
-    if jobs:
-        return list(jobs)
+    if names:
+        return list(names)
     store = await store_of_app(app)
     now = await store.now()
     return [record.job.name for record in await store.list() if record.watermark > now + AHEAD]

@@ -28,6 +28,18 @@ def test_the_help_of_each_verb_begins_with_what_the_list_of_verbs_says(verb: str
 
 
 @pytest.mark.parametrize(("verb", "said"), VERBS)
+def test_no_two_parameters_of_a_verb_share_a_name(verb: str, said: str) -> None:
+    """Of two that did, one would overwrite the other, and a warning would stand before the help."""
+    with click.Context(everytick) as ctx:
+        command = everytick.get_command(ctx, verb)
+        assert command is not None
+        parts = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
+        for part in parts:
+            names = [each.name for each in part.get_params(ctx)]
+            assert len(names) == len({*names}), f"{part.name}: {sorted(map(str, names))}"
+
+
+@pytest.mark.parametrize(("verb", "said"), VERBS)
 def test_every_verb_has_help(verb: str, said: str, plain: Cli) -> None:
     done = plain(verb, "--help")
 
