@@ -42,7 +42,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "everytick.stamp"
 MADE_BY = VENV / "everytick.made-by"
-BENCH_STAMP = VENV / "everytick.bench.stamp"
+EXTRA_STAMPS = {name: VENV / f"everytick.{name}.stamp" for name in ("bench", "ray")}
 SERVERS = VENV / "servers"
 REQUIREMENTS = ROOT / "requirements"
 
@@ -56,6 +56,7 @@ LOCK_ARGUMENTS = {
     "tools": [],
     "dev": ["pyproject.toml", *(part for extra in DEV_EXTRAS for part in ("--extra", extra))],
     "bench": ["--constraint", "requirements/dev.lock"],
+    "ray": ["--constraint", "requirements/dev.lock"],
     "servers": ["--no-deps"],
 }
 
@@ -104,14 +105,17 @@ def run(arguments: Sequence[str]) -> int:
 def test(arguments: Sequence[str]) -> int:
     """The tests ran: all of them, spread over the cores, or exactly what the arguments name.
 
-    There are twice as many processes as cores, since a third of the time tests wait for servers and other processes.
+    There are three processes for each core, since half of the time tests wait for servers and other processes.
     """
     named = [argument for argument in arguments if argument != EXPLORE]
-    chosen = named or ["-n", str(min(2 * cores(), 8)), "--dist", "worksteal"]
+    chosen = named or ["-n", str(min(3 * cores(), 12)), "--dist", "worksteal"]
     python = environment()
+    if any(sign in argument.replace("not slow", "") for argument in named for sign in WANT_RAY):
+        install_extra("ray")
     compile_sources(python)
-    # Where none can be had, the browser tests fail and say how to get one; the others are of use all the same.
+    # Where none can be had, the tests that need one fail and say how to get it; the others are of use all the same.
     call([python, "-m", "tests.servers.browsers"])
+    call([python, "-m", "tests.servers.rabbit_packages"])
     if EXPLORE not in arguments:
         return call([python, "-m", "pytest", *chosen])
     failed = call([python, "-m", "pytest", "--hypothesis-profile", "explore", *chosen])
@@ -135,6 +139,8 @@ def cores() -> int:
 
 
 EXPLORE = "--explore"
+WANT_RAY = ("slow", "test_ray")
+"""Arguments with these words ask for tests that need Ray: `-m slow`, or the file by its name."""
 
 HOW_TO_KEEP = """\
 keep what was found, before you mend it:
@@ -178,7 +184,7 @@ def bench(arguments: Sequence[str]) -> int:
     if unknown:
         raise SystemExit(f"dev.py: there is no benchmark {unknown[0]!r}; there are: {', '.join(known) or 'none yet'}")
     python = environment()
-    install_bench_peers()
+    install_extra("bench")
     codes = [call([python, known[name]]) for name in arguments or known]
     return int(any(codes))
 
@@ -281,7 +287,7 @@ def lock_header(name: str) -> str:
     if name == "dev":
         project = pyproject("project")
         asked += [json.dumps([project["requires-python"], project["dependencies"], project["optional-dependencies"]])]
-    if name == "bench":
+    if name in EXTRA_STAMPS:
         asked += [(REQUIREMENTS / "dev.lock").read_text()]
     return f"# Made by `python3 dev.py lock`. Inputs: sha256 {digest(*asked)}"
 
@@ -343,7 +349,8 @@ def build_environment() -> None:
     began = time.monotonic()
     say(f"making {VENV.name} with Python {platform.python_version()}")
     STAMP.unlink(missing_ok=True)
-    BENCH_STAMP.unlink(missing_ok=True)
+    for stamp in EXTRA_STAMPS.values():
+        stamp.unlink(missing_ok=True)
     if not (PYTHON.exists() and MADE_BY.exists() and MADE_BY.read_text() == maker()):
         make_venv()
     install_packages()
@@ -401,13 +408,14 @@ def install_project() -> None:
     install_step([*PIP, "install", "--no-deps", "--no-build-isolation", "--no-index", "--editable", ROOT])
 
 
-def install_bench_peers() -> None:
-    """Add what bench.lock names; it was made under the constraints of dev.lock, so nothing else changes."""
-    wanted = digest((REQUIREMENTS / "bench.lock").read_text())
+def install_extra(name: str) -> None:
+    """Add what this lock file names; it was made under the constraints of dev.lock, so nothing else changes."""
+    wanted, stamp = digest((REQUIREMENTS / f"{name}.lock").read_text()), EXTRA_STAMPS[name]
     with one_at_a_time():
-        if not BENCH_STAMP.exists() or BENCH_STAMP.read_text() != wanted:
-            install_step([*PIP, "install", "--require-hashes", "--requirement", "requirements/bench.lock"])
-            BENCH_STAMP.write_text(wanted)
+        if not stamp.exists() or stamp.read_text() != wanted:
+            say(f"adding what requirements/{name}.lock names")
+            install_step([*PIP, "install", "--require-hashes", "--requirement", f"requirements/{name}.lock"])
+            stamp.write_text(wanted)
 
 
 PIP = [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check", "--retries", "2"]

@@ -112,8 +112,9 @@ class TaskAdding:
     ) -> Self:
         """Add a task that an engine carries out, by the engine's own name for it, and return this handle.
 
-        `runner` says which: celery or dask. It is named as the last part of the target unless
-        `name` says otherwise. `options` say how Celery brings it to a worker: `queue`, `priority`.
+        `runner` says which: celery, dask or ray. It is named as the last part of the target unless
+        `name` says otherwise. `options` say how Celery brings it to a worker (`queue`, `priority`), or what it takes
+        of a Ray cluster (`num_cpus`, `num_gpus`).
         """
         from everytick.runners.targets import engine_target
 

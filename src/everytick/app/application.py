@@ -112,6 +112,7 @@ class Everytick(
         celery: str | None = None,
         celery_results: str | None = None,
         dask: str | None = None,
+        ray: str | None = None,
         engine_slots: int = 1000,
         defaults: Mapping[str, object] | None = None,
         max_concurrent_jobs: int | None = None,
@@ -161,6 +162,7 @@ class Everytick(
             celery=celery,
             celery_results=celery_results,
             dask=dask,
+            ray=ray,
             engine_slots=engine_slots,
         )
         self._keeps_texts = not _is_in_memory(store)
@@ -407,7 +409,7 @@ def _api_targets(given: Iterable[str]) -> frozenset[str]:
     """Return the kinds of targets that the HTTP API may define, checked."""
     kinds = frozenset([given] if isinstance(given, str) else given)
     if unknown := kinds - {"command", "http", *ENGINES}:
-        reason = 'names kinds: "command", "http", "celery" or "dask"'
+        reason = 'names kinds: "command", "http", "celery", "dask" or "ray"'
         raise InvalidSetting("api_targets", ", ".join(sorted(map(str, unknown))), reason)
     return kinds
 

@@ -413,7 +413,7 @@ class Lifecycle(StoreAccess):
 
 def _engines(settings: NodeSettings) -> dict[str, tuple[str, ...]]:
     """Return where the engines are that this node hands work over to, by runner."""
-    found = {"celery": (settings.celery, settings.celery_results), "dask": (settings.dask,)}
+    found = {"celery": (settings.celery, settings.celery_results), "dask": (settings.dask,), "ray": (settings.ray,)}
     return {name: tuple(filter(None, places)) for name, places in found.items() if places[0] is not None}
 
 

@@ -31,13 +31,13 @@ LATE = "lane:late"
 NOTICE = '{"notice":'
 """How the target of a notice begins. It says itself what it needs: what the job needs that it tells of."""
 
-ENGINES = ("celery", "dask")
+ENGINES = ("celery", "dask", "ray")
 """The runners that hand an attempt over to an engine."""
 
 ENGINE_TARGET = '{"target":'
 """How the target of a task begins that an engine carries out."""
 
-_CALL_BY_PLACE = ("dask",)
+_CALL_BY_PLACE = ("dask", "ray")
 """Engines that would call any function; the node hands over only those that it allows, as for a call."""
 
 _OWN_RUNNERS = frozenset({"function", "thread", "process", "command", "http"})

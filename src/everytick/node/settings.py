@@ -23,7 +23,7 @@ LATE_SHARE = 0.25
 """The share of slots for what is late, unless a setting says otherwise: a catch-up takes four times as long."""
 
 JOB_LIMIT = 200
-"""So many jobs are told apart in metrics unless a setting says otherwise: each has about a hundred series."""
+"""Most jobs that metrics tell apart unless a setting says otherwise: each job has about a hundred series."""
 
 
 @value
@@ -38,8 +38,8 @@ class NodeSettings:
     `next_store` is the address to which the store may be moved while the node runs, and may hold a password.
 
     `celery` is an application, as module:object, or the address of its broker, with that of its results in
-    `celery_results`. `dask` is the address of a scheduler. `engine_slots` is how many occurrences may wait
-    for these without a slot.
+    `celery_results`. `dask` is the address of a scheduler, `ray` that of a cluster. `engine_slots` is how many
+    occurrences may wait for these without a slot.
     """
 
     slots: int = 50
@@ -66,6 +66,7 @@ class NodeSettings:
     celery: str | None = field(default=None, repr=False)
     celery_results: str | None = field(default=None, repr=False)
     dask: str | None = None
+    ray: str | None = None
     engine_slots: int = 1_000
 
 
@@ -95,6 +96,7 @@ def node_settings(
     celery: str | None = None,
     celery_results: str | None = None,
     dask: str | None = None,
+    ray: str | None = None,
     engine_slots: int = 1_000,
 ) -> NodeSettings:
     """Return the settings, checked alone and against each other."""
@@ -123,6 +125,7 @@ def node_settings(
         celery=_place("celery", celery),
         celery_results=_place("celery_results", celery_results),
         dask=_place("dask", dask),
+        ray=_place("ray", ray),
         engine_slots=_whole("engine_slots", engine_slots, _MOST_SLOTS),
     )
     _refuse_mistaken_mail(made)

@@ -6,21 +6,19 @@ that.
 """
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from everytick.domain.outcome import Canceled, Lost, Outcome
 from everytick.errors import MissingExtra, shown
 from everytick.runners.engine_call import arguments_text, call_there, outcome_of
+from everytick.runners.engine_losses import Losses
 from everytick.runners.engines import Capabilities, EngineUnreachable, Work
 from everytick.runners.outcomes import failed
 
 _log = logging.getLogger("everytick.engines")
 
 _ANSWER_SECONDS = 5.0
-_UNKNOWN_SECONDS = 30.0
-"""How long a task may be unknown to the scheduler before it is lost: its hand-over may be under way on another node."""
 
 
 class TriesAgain(Exception):
@@ -44,7 +42,7 @@ class DaskEngine:
         self._address, self._allowed = address, tuple(allow_calls)
         self._client: Any = None
         self._futures: dict[str, Any] = {}
-        self._unknown_since: dict[str, float] = {}
+        self._losses = Losses("Dask does not know it: its scheduler was restarted, or never got it")
 
     def reach(self) -> None:
         """Return if the scheduler answers, and would run nothing again by itself."""
@@ -60,7 +58,10 @@ class DaskEngine:
             return [error] * len(work)
         except (OSError, TimeoutError) as error:
             # What was not published is forgotten by the scheduler, and found to be lost.
-            _log.warning("dask: the scheduler failed while %d tasks were handed over: %s", len(work), error)
+            text = (
+                "dask: the scheduler failed while it got %d tasks: %s; those it does not have count as lost after 30 s"
+            )
+            _log.warning(text, len(work), error)
             self._disconnect()
             return [None] * len(work)
         self._futures.update(futures)
@@ -90,14 +91,7 @@ class DaskEngine:
                 ended[id_] = Canceled("canceled at Dask")
             elif future.status == "lost":
                 ended[id_] = Lost("Dask has lost it")
-        return ended | self._lost([id_ for id_ in unknown if id_ not in self._futures])
-
-    def _lost(self, unknown: Sequence[str]) -> dict[str, Outcome]:
-        """Return those of these that the scheduler has not known for too long."""
-        now = time.monotonic()
-        self._unknown_since = {id_: self._unknown_since.get(id_, now) for id_ in unknown}
-        late = [id_ for id_, since in self._unknown_since.items() if now - since > _UNKNOWN_SECONDS]
-        return {id_: Lost("Dask does not know it: its scheduler was restarted, or never got it") for id_ in late}
+        return ended | self._losses.among([id_ for id_ in unknown if id_ not in self._futures])
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Take back what has not begun. A function that runs goes on: Dask cannot stop it."""

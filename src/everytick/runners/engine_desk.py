@@ -1,5 +1,4 @@
-"""The desk of one engine: where attempts of this node are handed over, and where all of them wait for their ends.
-
+"""One engine as this node uses it: attempts are handed over in batches, and wait here for their ends.
 There is one question for many attempts, never a thread or a loop for each. Those that began lately are asked about
 often, older ones more seldom: a task of an hour need not be noticed within milliseconds, and ten thousand of them must
 not keep the engine busy with answers.
@@ -23,14 +22,17 @@ _log = logging.getLogger("everytick.engines")
 
 T = TypeVar("T")
 
-_AT_ONCE = 500
-_SOONEST_SECONDS = 0.05
-_LATEST_SECONDS = 2.0
+_BATCH = 500
+"""Most attempts in one call to the engine: an engine that gets more at once answers other nodes too late."""
+
+_SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.05, 2.0
+"""Between two questions about one attempt. A wait grows with the age of the attempt and stays between these."""
+
 _PART_OF_AGE = 0.1
 """An attempt of a second is asked about every 100 ms: its end is recorded a tenth of its length too late at most."""
 
 _AGAIN_SECONDS = 1.0
-"""How soon an engine is asked again that did not answer."""
+"""How long to wait before an engine that did not answer is asked again."""
 
 _UNDER_WAY_SECONDS = 20.0
 """How long a canceled hand-over waits for the engine's answer: it must know whether there is anything to stop."""
@@ -58,7 +60,7 @@ class EngineDesk:
     # ---------------------------------------------------------------------------------------------- for the attempts
 
     async def reached(self) -> None:
-        """Return once the engine answers: what it could not take must not be noted as handed over."""
+        """Return once the engine answers. Only then may an attempt be noted as handed over."""
         if self._is_reachable is None:
             self._is_reachable = asyncio.ensure_future(self._reach())
             self._is_reachable.add_done_callback(self._forget_reach)
@@ -145,31 +147,32 @@ class EngineDesk:
                     await work()
                     break
                 except Exception:  # noqa: BLE001, whatever a client library raises: the attempts of others wait here
-                    _log.exception("%s: %s failed; it is tried again", self.adapter.name, name)
+                    _log.exception("%s: %s failed; it is tried again every second", self.adapter.name, name)
                     await asyncio.sleep(_AGAIN_SECONDS)
         finally:
             self._tasks.pop(name, None)
 
     async def _send(self) -> None:
-        """Hand over, stop and forget what has gathered, until nothing is left."""
+        """Send the attempts to hand over, to stop and to forget that have gathered, until none is left."""
         while self._unsent or self._cancels or self._forgotten:
             if self._unsent:
                 await self._send_some()
             if self._cancels:
                 await self._cancel_some()
             if self._forgotten:
-                some, self._forgotten = self._forgotten[:_AT_ONCE], self._forgotten[_AT_ONCE:]
+                some, self._forgotten = self._forgotten[:_BATCH], self._forgotten[_BATCH:]
                 await self._in(self._senders, partial(self.adapter.forget, some))
 
     async def _send_some(self) -> None:
-        # One turn of the loop: what begins together is handed over together.
+        # Give way to the event loop once: attempts that begin together are handed over together.
         await asyncio.sleep(0)
-        some = [self._unsent.pop(id_) for id_ in list(self._unsent)[:_AT_ONCE]]
+        some = [self._unsent.pop(id_) for id_ in list(self._unsent)[:_BATCH]]
         self._under_way = {work.id: answered for work, answered in some}
         try:
             answers = await self._in(self._senders, lambda: self.adapter.submit([work for work, _ in some]))
         except Exception as error:  # noqa: BLE001, whatever a client library raises
-            _log.exception("%s: handing over failed", self.adapter.name)
+            text = "%s: %d attempts could not be handed over: they fail, and the retry policy of each job decides"
+            _log.exception(text, self.adapter.name, len(some))
             answers = [error] * len(some)
         self._under_way = {}
         for (work, answered), refused in zip(some, answers, strict=True):
@@ -185,10 +188,11 @@ class EngineDesk:
         try:
             await self._in(self._senders, lambda: self.adapter.cancel(list(some)))
         except EngineUnreachable as error:
-            _log.warning("%s cannot be told to stop %d tasks: %s", self.adapter.name, len(some), error)
+            text = "%s cannot be told to stop %d tasks: %s; it is told again until their grace periods end"
+            _log.warning(text, self.adapter.name, len(some), error)
             self._cancels = {**some, **self._cancels}
             await asyncio.sleep(_AGAIN_SECONDS)
-            # Those that nobody waits for any more are given up: their grace period is over.
+            # Stops whose attempt no longer waits for them are given up: its grace period is over.
             self._cancels = {id_: told for id_, told in self._cancels.items() if told is not None and not told.done()}
             return
         for told in some.values():
@@ -196,7 +200,7 @@ class EngineDesk:
                 told.set_result(None)
 
     async def _poll(self) -> None:
-        """Ask about those whose time has come, until nothing waits."""
+        """Ask how attempts ended, each at its own time, until no attempt waits."""
         loop, is_away = asyncio.get_running_loop(), False
         while self._waiting:
             some = self._take_due(loop.time())
@@ -212,28 +216,28 @@ class EngineDesk:
                 await asyncio.sleep(_AGAIN_SECONDS)
             else:
                 if is_away:
-                    _log.info("%s answers again", self.adapter.name)
+                    _log.info("%s answers again: the ends of its tasks are recorded", self.adapter.name)
                 is_away = False
             self._settle(some, ended, loop.time())
 
     def _take_due(self, now: float) -> list[str]:
         some: list[str] = []
-        while self._due and self._due[0][0] <= now and len(some) < _AT_ONCE:
+        while self._due and self._due[0][0] <= now and len(some) < _BATCH:
             _, id_ = heapq.heappop(self._due)
             if id_ in self._waiting:
                 some.append(id_)
         return some
 
     async def _rest(self, now: float) -> None:
-        """Wait until somebody is to be asked about, or somebody new waits."""
+        """Wait until an attempt is to be asked about, or a new attempt waits."""
         self._has_work.clear()
         try:
-            async with asyncio.timeout(max(self._due[0][0] - now, 0.0) if self._due else _LATEST_SECONDS):
+            async with asyncio.timeout(max(self._due[0][0] - now, 0.0) if self._due else _LONGEST_WAIT_SECONDS):
                 await self._has_work.wait()
         except TimeoutError:
             return
-        # A moment in which more of them gather.
-        await asyncio.sleep(_SOONEST_SECONDS / 5)
+        # Wait 10 ms: attempts that begin together are asked about together.
+        await asyncio.sleep(_SHORTEST_WAIT_SECONDS / 5)
 
     def _settle(self, asked: list[str], ended: Mapping[str, Outcome], now: float) -> None:
         for id_ in asked:
@@ -244,7 +248,7 @@ class EngineDesk:
                 if not waiter.done():
                     waiter.set_result(ended[id_])
             else:
-                wait = min(max((now - since) * _PART_OF_AGE, _SOONEST_SECONDS), _LATEST_SECONDS)
+                wait = min(max((now - since) * _PART_OF_AGE, _SHORTEST_WAIT_SECONDS), _LONGEST_WAIT_SECONDS)
                 heapq.heappush(self._due, (now + wait, id_))
 
     async def _reach(self) -> None:
@@ -273,7 +277,7 @@ class EngineDesk:
         try:
             self.adapter.close()
         except Exception as error:  # noqa: BLE001, the process is about to end, and nothing depends on it
-            _log.info("the connection to %s was not closed: %s", self.adapter.name, error)
+            _log.info("the connection to %s was not closed: %s; it ends with this process", self.adapter.name, error)
 
 
 def _not_taken(engine: str, refused: Exception) -> Failed:

@@ -10,7 +10,7 @@ key that says which kind it is:
     {"target": "tasks.send_report", "options": {"queue": "reports"}}
     {"notice": {"webhook": {…}}, "needs": ["code:shop"]}
 
-A `target` is for an engine that the task's runner names: celery or dask.
+A `target` is for an engine that the task's runner names: celery, dask or ray.
 
 A notice tells a receiver (`runners/receivers.py`) of the event in the payload; it needs what
 the job needs that it tells of. Only everytick itself writes one.
@@ -52,8 +52,14 @@ TEMPLATE_NAMES = (
 )
 """What `{{ … }}` may name; a command has the same as EVERYTICK_… in its environment."""
 
-ENGINE_OPTIONS = ("queue", "priority", "exchange", "routing_key")
-"""How Celery brings a task to a worker; Dask knows none of them."""
+ENGINE_OPTIONS = ("queue", "priority", "exchange", "routing_key", "num_cpus", "num_gpus")
+"""How Celery brings a task to a worker, and what a task takes of a Ray cluster; Dask knows none of them."""
+
+_KIND_OF_OPTION: dict[str, tuple[tuple[type, ...], str]] = {
+    "priority": ((int,), "a whole number"),
+    "num_cpus": ((int, float), "a number"),
+    "num_gpus": ((int, float), "a number"),
+}
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
@@ -124,7 +130,7 @@ class EngineTarget:
     """What the engine that the task's runner names is to call: its own name for it, and options of that engine."""
 
     target: str
-    options: tuple[tuple[str, str | int], ...] = ()
+    options: tuple[tuple[str, str | int | float], ...] = ()
 
 
 Target: TypeAlias = FunctionTarget | CallTarget | CommandTarget | HttpTarget | NoticeTarget | EngineTarget
@@ -214,8 +220,8 @@ def _engine(found: Mapping[str, Any], job: str) -> EngineTarget:
     for name, given in options.items():
         if name not in ENGINE_OPTIONS:
             raise _refused(job, name, f"is not an option{did_you_mean(name, ENGINE_OPTIONS)}", *ENGINE_OPTIONS)
-        if isinstance(given, bool) or not isinstance(given, int if name == "priority" else str):
-            kind = "a whole number" if name == "priority" else "text"
+        kinds, kind = _KIND_OF_OPTION.get(name, ((str,), "text"))
+        if isinstance(given, bool) or not isinstance(given, kinds):
             raise _refused(job, given, f"is not {kind}, and the option {name} must be")
     return EngineTarget(target, tuple(sorted(options.items())))
 

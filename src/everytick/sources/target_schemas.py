@@ -22,8 +22,16 @@ ENGINE_TARGET: Schema = {
     "minLength": 1,
 }
 ENGINE_OPTIONS: Schema = {
-    "description": "How Celery brings the task to a worker.",
-    **table((), queue=TEXT, priority={"type": "integer"}, exchange=TEXT, routing_key=TEXT),
+    "description": "How Celery brings the task to a worker, or what it takes of a Ray cluster.",
+    **table(
+        (),
+        queue=TEXT,
+        priority={"type": "integer"},
+        exchange=TEXT,
+        routing_key=TEXT,
+        num_cpus={"type": "number", "minimum": 0},
+        num_gpus={"type": "number", "minimum": 0},
+    ),
 }
 FOLDER = described(TEXT, "The folder that a command starts in.")
 HTTP: Schema = {

@@ -20,6 +20,8 @@ def test_a_job_names_its_engine_and_target() -> None:
     assert _read(job) == ([written], [])
     tasks = "{schedule: '@daily', tasks: [{name: t, runner: dask, target: 'shop.tasks:send'}]}"
     assert _read(tasks) == (['{"target": "shop.tasks:send"}'], [])
+    job = "{schedule: '@daily', runner: ray, target: 'shop.tasks:send', options: {num_cpus: 0.5}}"
+    assert _read(job) == (['{"target": "shop.tasks:send", "options": {"num_cpus": 0.5}}'], [])
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,7 @@ def test_a_job_names_its_engine_and_target() -> None:
         ("{schedule: '@daily', runner: celery, target: 'a b'}", "is no name that an engine could know"),
         ("{schedule: '@daily', runner: celery, target: a, options: {queu: b}}", "did you mean 'queue'"),
         ("{schedule: '@daily', runner: celery, target: a, options: {priority: high}}", "is not a whole number"),
+        ("{schedule: '@daily', runner: ray, target: 'a:b', options: {num_cpus: all}}", "is not a number"),
         ("{schedule: '@daily', call: 'a:b', options: {queue: b}}", "options belong to a target, and this is a call"),
         ("{schedule: '@daily', runner: celery, target: a, call: 'a:b'}", "has call and target: give one of them"),
     ],

@@ -9,6 +9,7 @@ from celery import Celery
 app = Celery("engine_tasks", broker=os.environ["ENGINE_BROKER"], backend=os.environ["ENGINE_RESULTS"])
 app.conf.broker_connection_retry_on_startup = True
 app.conf.worker_prefetch_multiplier = 1
+app.conf.task_queue_max_priority = int(os.environ.get("ENGINE_PRIORITIES", "0")) or None
 told = redis.Redis.from_url(os.environ["ENGINE_TOLD"], socket_timeout=None)
 
 
@@ -16,6 +17,11 @@ told = redis.Redis.from_url(os.environ["ENGINE_TOLD"], socket_timeout=None)
 def add(first: int, second: int) -> int:
     told.rpush("runs", "add")
     return first + second
+
+
+@app.task(name="shop.note")  # type: ignore[untyped-decorator]
+def note(word: str) -> None:
+    told.rpush("runs", word)
 
 
 @app.task(name="shop.fail")  # type: ignore[untyped-decorator]
