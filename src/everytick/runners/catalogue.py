@@ -295,6 +295,10 @@ class Catalogue:
                 from everytick.runners.dask import DaskEngine
 
                 return DaskEngine(places[0], self._allow_calls)
+            case "ray":
+                from everytick.runners.ray import RayEngine
+
+                return RayEngine(places[0], self._allow_calls)
         raise CannotRun(f"there is no engine '{shown(runner)}'")
 
     def _plugin(self, runner: str, task: Task, function: Callable[..., Any] | None) -> Body:

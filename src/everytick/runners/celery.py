@@ -14,6 +14,14 @@ from typing import Any
 from everytick.domain.durations import duration
 from everytick.domain.outcome import Canceled, Failed, Outcome, TimedOut, error_types
 from everytick.errors import InvalidDuration, InvalidSetting, MissingExtra, shown
+from everytick.runners.celery_rabbitmq import (
+    connection_options,
+    declare_if_missing,
+    is_rabbitmq,
+    is_returned,
+    named_queue,
+    rabbitmq_options,
+)
 from everytick.runners.engines import Capabilities, EngineUnreachable, Work
 from everytick.runners.outcomes import bounded, succeeded
 
@@ -42,6 +50,7 @@ class CeleryEngine:
         self._app = application
         self._connection: Any = None
         self._producer: Any = None
+        self._queues: set[str] = set()
         self._reached_at = 0.0
 
     # ------------------------------------------------------------------------------------------- the thread that sends
@@ -59,25 +68,48 @@ class CeleryEngine:
             try:
                 # Asked once for all of them: a broker that is gone must not leave a task in doubt.
                 self._connect() if place == 0 else self._connect_once()
+                options = self._options(item)
             except EngineUnreachable as error:
                 return [*answers, *(error for _ in work[place:])]
-            try:
-                self._send(item)
-            except self._broker_errors() as error:
-                self._disconnect()
-                text = "celery: the broker failed while task %s was sent: %s; if it has not come, its timeout ends it"
-                _log.warning(text, item.id, error)
-                answers.append(None)
-            except Exception as error:  # noqa: BLE001, a route or an argument that Celery refuses
+            except Exception as error:  # noqa: BLE001, a route or a queue that Celery or the broker refuses
                 answers.append(error)
             else:
-                answers.append(None)
+                answers.append(self._sent(item, options))
         return answers
 
-    def _send(self, work: Work) -> None:
+    def _options(self, work: Work) -> dict[str, Any]:
+        """Return where the message goes. Its queue is there afterwards: RabbitMQ drops what no queue takes."""
+        options: dict[str, Any] = self._app.amqp.router.route(dict(work.options), work.target, work.args, work.kwargs)
+        if not is_rabbitmq(self._connection):
+            return options
+        queue = named_queue(self._app, options)
+        if queue is None or queue.name in self._queues:
+            return rabbitmq_options(options, queue)
+        try:
+            declare_if_missing(self._connection, queue)
+        except (OSError, *self._connection.connection_errors) as error:
+            self._disconnect()
+            raise EngineUnreachable(_said(error)) from error
+        self._queues.add(queue.name)
+        return rabbitmq_options(options, queue)
+
+    def _sent(self, work: Work, options: Mapping[str, Any]) -> Exception | None:
+        """Send it. Return None if the broker has it or may have it, and why not if it certainly has not."""
+        try:
+            self._send(work, options)
+        except self._broker_errors() as error:
+            self._disconnect()
+            if is_returned(error):
+                return error
+            text = "celery: the broker failed while task %s was sent: %s; if it has not come, its timeout ends it"
+            _log.warning(text, work.id, error)
+        except Exception as error:  # noqa: BLE001, an argument that Celery refuses, a message that the broker refuses
+            return error
+        return None
+
+    def _send(self, work: Work, options: Mapping[str, Any]) -> None:
         """Send one message, as `send_task` does, but without a subscription to its result for every task."""
         amqp = self._app.amqp
-        options = amqp.router.route(dict(work.options), work.target, work.args, work.kwargs)
         seconds = None if work.expires is None else work.expires.total_seconds()
         message = amqp.create_task_message(
             work.id,
@@ -114,29 +146,46 @@ class CeleryEngine:
             self._connect()
 
     def _connect(self) -> None:
-        try:
-            if self._producer is None:
-                # A broker that confirms: without this, RabbitMQ may lose what is in a socket without a word.
-                self._connection = self._app.connection_for_write(transport_options={"confirm_publish": True})
-                self._connection.ensure_connection(max_retries=1, timeout=_ANSWER_SECONDS, interval_start=0)
-                self._producer = self._app.amqp.Producer(self._connection, auto_declare=False)
-            channel = self._connection.default_channel
-            if hasattr(channel, "client"):
-                channel.client.ping()
-        except self._broker_errors() as error:
-            self._disconnect()
-            raise EngineUnreachable(_said(error)) from error
+        """The broker has just answered. A connection that broke while nothing was sent is made anew at once."""
+        if self._producer is not None:
+            try:
+                self._ask_broker()
+            except self._broker_errors() as error:
+                _log.debug("celery: the connection to the broker is made anew: %s", error)
+                self._disconnect()
+        if self._producer is None:
+            try:
+                self._make_connection()
+                self._ask_broker()
+            except self._broker_errors() as error:
+                self._disconnect()
+                raise EngineUnreachable(_said(error)) from error
         self._reached_at = time.monotonic()
+
+    def _make_connection(self) -> None:
+        options = connection_options(self._app.connection_for_write(), _ANSWER_SECONDS)
+        self._connection = self._app.connection_for_write(transport_options=options)
+        self._connection.ensure_connection(max_retries=1, timeout=_ANSWER_SECONDS, interval_start=0)
+        self._producer = self._app.amqp.Producer(self._connection, auto_declare=False)
+
+    def _ask_broker(self) -> None:
+        channel = self._connection.default_channel
+        if hasattr(channel, "client"):
+            channel.client.ping()
+        else:
+            # RabbitMQ has to answer this, and it changes nothing: no message is consumed on this channel.
+            channel.basic_qos(0, 0, False)
 
     def _disconnect(self) -> None:
         connection, self._connection, self._producer = self._connection, None, None
+        self._queues.clear()
         if connection is not None:
             try:
                 connection.collect(socket_timeout=0.1)
             except Exception as error:  # noqa: BLE001, it is of no use any more
                 _log.debug("celery: a broken connection was not closed: %s", error)
 
-    def _broker_errors(self) -> tuple[type[BaseException], ...]:
+    def _broker_errors(self) -> tuple[type[Exception], ...]:
         from kombu.exceptions import OperationalError
 
         known = self._connection or self._app.connection_for_write()

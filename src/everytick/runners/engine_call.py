@@ -1,4 +1,4 @@
-"""What a worker of Dask calls: it imports the function, calls it, and returns JSON.
+"""What a worker of Dask or Ray calls: it imports the function, calls it, and returns JSON.
 
 It is sent to the worker as it stands here, so a worker needs no everytick. That is why it imports what it needs inside
 and names nothing of this module. The node never unpickles a result or an exception of a task: both come as text.

@@ -2,7 +2,7 @@
 
 An attempt that is handed over goes the way of every attempt: the claim begins it, `advance` decides what follows from
 its end, `commit_steps` writes that. Only the work is done elsewhere. Its id there is the attempt's own, and the store
-knows of it before the engine does. So whoever owns the occurrence can ask the engine how it ended, also another node
+knows of it before the engine does. So the owner of the occurrence can ask the engine how it ended, also another node
 after a crash, and nothing is handed over twice.
 
 An engine never tries again by itself: everytick's retry policy decides. That a worker was lost is found by the

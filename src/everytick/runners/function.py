@@ -20,8 +20,8 @@ Call: TypeAlias = Callable[[Context], Any]
 class FunctionBody:
     """Awaits a function on the loop (S0-026); a timeout or cancel is a CancelledError inside it.
 
-    A function that catches CancelledError and goes on keeps the coroutine that runs it;
-    nobody can take it back, so the executor leaves both alone after the grace period.
+    A function that catches CancelledError and goes on keeps the worker that runs it: a coroutine
+    cannot be killed. So the node leaves both alone after the grace period.
     """
 
     __slots__ = ("_call", "wants_previous")

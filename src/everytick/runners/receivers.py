@@ -195,7 +195,7 @@ def _table(kind: str, given: object, known: tuple[str, ...], needed: str) -> dic
 
 
 def _address(parts: Mapping[str, Any]) -> str:
-    """Return the address; what it carries is for nobody else, so that http: must be wanted or stay on the machine."""
+    """Return the address. It may be http: only on this machine or with `allow_http`: a notice is confidential."""
     url, allows_http = checked_url(parts["url"]), switch("allow_http", parts.get("allow_http", False))
     if urlsplit(url).scheme == "https" or allows_http:
         return url

@@ -288,7 +288,7 @@ def _never_awaited(result: Any) -> Failed:
     if hasattr(result, "close"):
         result.close()
     return Failed(
-        f"the function returned a {type(result).__name__} that nobody awaited: write it as `async def`, "
+        f"the function returned a {type(result).__name__} that was not awaited: write it as `async def`, "
         'or set runner="function"',
         give_up=True,
     )

@@ -4,7 +4,7 @@ A thread's transaction lives in one task on the event loop, which the thread ask
 one thing after another. If the thread is abandoned, that task is canceled, and what the
 thread wrote is taken back.
 
-Loads no event loop before there is one: whoever only defines jobs needs none.
+It does not import asyncio before a loop runs: a program that only defines jobs needs none.
 """
 
 from __future__ import annotations

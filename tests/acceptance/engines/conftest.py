@@ -1,4 +1,4 @@
-"""Celery workers and nodes as real processes, on a real Redis."""
+"""Celery workers and nodes as real processes, on a real Redis or RabbitMQ."""
 
 import os
 import signal
@@ -11,14 +11,18 @@ from typing import Any
 
 import pytest
 import redis as driver
+from kombu.connection import Connection
 
 from everytick import Everytick
 from tests.acceptance.engines.brokers import Broker
 from tests.servers.launch import Server
+from tests.servers.rabbit import Rabbit, rabbit_server
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = Path(__file__).parent / "programs"
 PATIENCE_SECONDS = 60
+QUEUES = ("celery", "reports", "urgent")
+"""The queues of all tests."""
 
 
 class Yard:
@@ -110,3 +114,33 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     made.start()
     yield made
     made.kill()
+
+
+@pytest.fixture(scope="session")
+def rabbit_of_session() -> Iterator[Rabbit]:
+    """A RabbitMQ that is started when the first test asks: this takes four seconds of a processor."""
+    with rabbit_server() as server:
+        yield server
+
+
+def connected(rabbit: Rabbit) -> Any:
+    """Return a connection to the broker, for `with`; its library has no types."""
+    connect: Any = Connection
+    return connect(rabbit.address)
+
+
+@pytest.fixture
+def rabbit(rabbit_of_session: Rabbit) -> Rabbit:
+    """A RabbitMQ without any queue of ours, which a test may kill if it starts it again."""
+    with connected(rabbit_of_session) as connection:
+        for name in QUEUES:
+            connection.default_channel.queue_delete(name)
+    return rabbit_of_session
+
+
+@pytest.fixture
+def rabbit_yard(tmp_path: Path, redis: Server, rabbit: Rabbit) -> Iterator[Yard]:
+    """A place without any process yet, whose broker is RabbitMQ; results are in Redis."""
+    made = Yard(tmp_path, redis.address, rabbit.address)
+    yield made
+    made.end()

@@ -155,11 +155,12 @@ async def test_what_cannot_be_handed_over_is_refused_at_the_door(yard: Yard) -> 
 
 
 async def test_results_that_no_other_node_could_read_are_refused(yard: Yard) -> None:
-    for broker, words in (
-        ("amqp://localhost", "celery_results"),
-        ("no.such.module:app", "names no Celery application"),
+    for broker, results, words in (
+        ("amqp://localhost", None, "celery_results"),
+        ("amqp://localhost", "rpc://", "one process only (rpc://): set a result_backend that every node can ask"),
+        ("no.such.module:app", None, "names no Celery application"),
     ):
-        tick = Everytick(yard.store, name="engine-node", celery=broker)
+        tick = Everytick(yard.store, name="engine-node", celery=broker, celery_results=results)
         defined(tick, "shop.add")
         async with tick:
             await tick.trigger("work", [1, 2])
