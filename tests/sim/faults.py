@@ -24,9 +24,9 @@ from everytick.stores.base import (
     Offer,
 )
 from everytick.stores.each_alone import each_alone
-from everytick.stores.memory import MemoryStore
 from tests.sim.chance import passing
 from tests.sim.database import Database
+from tests.stores.acting import AnyStore
 
 
 class Wire:
@@ -36,8 +36,10 @@ class Wire:
     effect, or after it and before the answer. What it goes on doing by itself nobody sees.
     """
 
-    def __init__(self, store: MemoryStore, chance: Random, seconds: Callable[[], float], database: Database) -> None:
+    def __init__(self, store: AnyStore, chance: Random, seconds: Callable[[], float], database: Database) -> None:
         self.store, self.chance, self._seconds, self.database = store, chance, seconds, database
+        self.truth = store
+        """What is looked at to judge an answer, in the moment in which it was given."""
         self.is_cut = self.is_over = False
         self.frozen_until = self.silent_until = self.held_until = 0.0
         self.lost, self.deaf, self.slow = 0.0, 0.0, 0.0
@@ -86,7 +88,7 @@ class Wire:
 
 
 class FaultyStore:
-    """Every verb of the store in memory, as a node reaches it over its wire."""
+    """Every verb of the store, as a node reaches it over its wire."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -172,7 +174,7 @@ class FaultyStore:
     async def _require_true(self, claim: Claim, step: Step, answer: CommitAnswer) -> None:
         if not isinstance(answer, Commit):
             return  # nothing of it was written
-        record = (await self._wire.store.whole(claim.occurrence.id)).occurrence
+        record = (await self._wire.truth.whole(claim.occurrence.id)).occurrence
         key = claim.handle, claim.fence, step.number
         if answer is Commit.COMMITTED:
             self._wire.written.add(key)

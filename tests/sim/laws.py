@@ -11,7 +11,7 @@ from everytick.domain.lookups import Spans
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED
 from everytick.stores.base import HistoryFilter
-from tests.sim.chance import passing
+from tests.sim.chance import ChanceLoop, passing
 from tests.sim.world import World, run_world
 
 TROUBLE_SECONDS, HEALED_SECONDS, LONGEST_SECONDS = 280.0, 60.0, 1800.0
@@ -27,7 +27,7 @@ def seeds(*known: int) -> list[int]:
     return [int(GIVEN)] if GIVEN else list(known)
 
 
-def lived(seed: int, make: type[AnyWorld]) -> AnyWorld:
+def lived(seed: int, make: Callable[[ChanceLoop, int], AnyWorld]) -> AnyWorld:
     """Return a world of this kind after its life."""
     return run_world(seed, life, make)
 

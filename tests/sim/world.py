@@ -26,7 +26,7 @@ from tests.sim.chance import ChanceLoop, passing
 from tests.sim.database import Database, Refused
 from tests.sim.faults import FaultyStore, Wire, heal
 from tests.sim.jobs import JOBS, NEVER, Words, defined
-from tests.stores.acting import put
+from tests.stores.acting import AnyStore, put
 
 BEGIN = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 FAULTS = ("crash", "freeze", "hang", "partition", "outage", "weather", "weather", "clock_step")
@@ -64,12 +64,16 @@ class World:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         tokens = random.Random(self.seed)
-        self.store = MemoryStore(lambda: self.host_time() + self.offset, tokens=lambda: tokens.getrandbits(63))
+        self.store: AnyStore = MemoryStore(self.store_time, tokens=lambda: tokens.getrandbits(63))
         self.database = Database(self.loop.time)
 
     def host_time(self) -> datetime:
         """Return the time of the hosts' monotonic clocks."""
         return BEGIN + timedelta(seconds=self.loop.time())
+
+    def store_time(self) -> datetime:
+        """Return what the store's clock shows."""
+        return self.host_time() + self.offset
 
     # ----------------------------------------------------------------------------------------- what there is to do
 
@@ -300,7 +304,9 @@ class _Mistakes(logging.Handler):
 AnyWorld = TypeVar("AnyWorld", bound=World)
 
 
-def run_world(seed: int, story: Callable[[AnyWorld], Awaitable[None]], make: type[AnyWorld]) -> AnyWorld:
+def run_world(
+    seed: int, story: Callable[[AnyWorld], Awaitable[None]], make: Callable[[ChanceLoop, int], AnyWorld]
+) -> AnyWorld:
     """Let the story happen in a world of its own and return that world."""
     loop = ChanceLoop(seed)
     random.seed(seed)

@@ -9,6 +9,7 @@ from everytick.domain.facts import Replay
 from everytick.domain.questions import Alike, Buckets, Counts, Days, LastRuns, Lengths, TimeWindow
 from everytick.stores.base import Commit, HistoryFilter, IdRange
 from everytick.stores.memory import MemoryStore
+from everytick.stores.memory.local import LocalStore
 from everytick.stores.redis.store import RedisStore
 from everytick.stores.redis.warming import AT_FIRST
 from tests.servers.launch import Server
@@ -26,6 +27,7 @@ from tests.stores.acting import (
     put,
     remove,
     run_one,
+    statuses,
 )
 from tests.stores.clock import START, ManualClock
 from tests.stores.redis.kit import another, opened_redis
@@ -161,3 +163,22 @@ async def test_occurrences_of_one_instant_are_not_lost_between_two_reads(
             await deliver(store)
         async with another(store, clock, held_at_most) as other:
             assert len({each.id for each in await occurrences(other)}) == RUNS + 8
+
+
+async def test_what_was_fired_elsewhere_takes_the_place_of_a_plan_in_a_copy_that_holds_few(
+    redis: Server, clock: ManualClock
+) -> None:
+    """C-28: the verb deletes the occurrence and makes it anew; it asks the server for neither."""
+    async with opened_redis(redis, clock, held_at_most=0) as store:
+        job_id = await lived(store, clock)
+        local = LocalStore(clock, store)
+        local.adopt((await store.look([job_id]))[job_id], clock.time)
+        clock.move(hours=1)
+        await plan_once(local)
+        await run_one(local)
+        await plan_once(store)
+        part = local.hand_over("node-1")
+        assert part is not None
+        assert None not in await store.record(job_id, part.fired)
+        assert (await statuses(store))[-1] == "completed"
+        assert await store.claim(await everything(store), 10) == []

@@ -13,7 +13,7 @@ from everytick.domain.facts import Trigger
 from everytick.errors import SchemaMismatch, StoreBroken, StoreGone, StoreUnavailable
 from everytick.stores.addresses import migration_of
 from everytick.stores.base import Commit
-from everytick.stores.redis.log import KEPT_ENTRIES
+from everytick.stores.redis.log import FORMAT, KEPT_ENTRIES
 from everytick.stores.redis.store import RedisStore
 from tests.servers.launch import Server
 from tests.stores.acting import began, ended, everything, job, occurrences, plan_once, put, put_all, run_one, statuses
@@ -138,6 +138,9 @@ async def test_a_server_that_forgot_everything_is_gone_for_those_who_knew_it(red
         await erase(store)
         with pytest.raises(StoreGone, match="no store of this name any more"):
             await store.request(job_id, Trigger("k"))
+        with pytest.raises(StoreGone, match="no store of this name any more"):
+            await store.check_writable()
+        assert [key async for key in store._door.client.scan_iter(f"*{store._door.address.prefix}*")] == []
         async with another(store, clock) as fresh:
             assert await fresh.list() == []
             with pytest.raises(StoreGone, match="another store stands in its place"):
@@ -152,7 +155,7 @@ async def test_rows_of_another_format_are_refused(redis: Server, clock: ManualCl
             async with another(store, clock):
                 pass
         assert await migration_of(store.address) == 99
-        await store._door.client.hset(store._door.address.key("head"), "format", "1")
+        await store._door.client.hset(store._door.address.key("head"), "format", str(FORMAT))
 
 
 async def test_a_write_of_another_process_rings_the_bell(redis: Server, clock: ManualClock) -> None:

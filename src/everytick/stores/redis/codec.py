@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, fields
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from operator import attrgetter
 from typing import Any
 
@@ -37,7 +39,6 @@ from everytick.stores.memory.rows import AttemptRow, BackfillRow, CountedStart, 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
-_PLAIN = frozenset({str, int, float, bool, type(None)})
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 _CLASSES: dict[str, type[Any]] = {
@@ -93,8 +94,12 @@ def moment_of(number: int) -> datetime:
 
 
 def write(given: object) -> str:
-    """Return the JSON text of a value, in ASCII: half a surrogate pair, which UTF-8 has no bytes for, is kept too."""
-    return _encode(_pack(given))
+    """Return the JSON text of a value, in ASCII and without control characters.
+
+    Half a surrogate pair, which UTF-8 has no bytes for, is kept too, and a line or a tab ends no text: the log has both
+    between texts.
+    """
+    return _WRITERS[type(given)](given)
 
 
 def read(text: str) -> Any:
@@ -102,39 +107,66 @@ def read(text: str) -> Any:
     return _unpack(json.loads(text))
 
 
-def write_fields(names: Sequence[str], values: Iterable[object]) -> str:
-    """Return a JSON object with these fields, for rows that people may read too. What is None is left out."""
-    found = {
-        name: each if type(each) in _PLAIN else _pack(each)
-        for name, each in zip(names, values, strict=True)
-        if each is not None
-    }
-    return _encode(found)
+class Columns:
+    """Some columns of a row, as one JSON object that people may read too. A column with its default is left out."""
+
+    def __init__(self, names: Sequence[str], kind: type[Any] | None = None) -> None:
+        defaults = {} if kind is None else {each.name: _default_of(each) for each in fields(kind)}
+        self.names, self._keys = tuple(names), [f'"{name}":' for name in names]
+        self._defaults = [None if defaults.get(name) is MISSING else defaults.get(name) for name in names]
+        self._found_in = _getter(self.names)
+        self._last: tuple[Sequence[object], str] = (), "{}"
+
+    def of(self, row: Any) -> tuple[Any, ...]:
+        """Return the columns of a row."""
+        return self._found_in(row)
+
+    def write(self, columns: Sequence[object]) -> str:
+        """Return the text of these columns."""
+        # The rows of one claim, or of one batch of plans, are much alike.
+        if columns != self._last[0]:
+            self._last = columns, _object(self._keys, columns, self._defaults)
+        return self._last[1]
+
+    def read(self, text: str) -> tuple[Any, ...]:
+        """Return the columns in a text that `write` wrote."""
+        found = json.loads(text)
+        told = zip(self.names, self._defaults, strict=True)
+        return tuple([_unpack(found[name]) if name in found else usual for name, usual in told])
 
 
-def read_fields(names: Sequence[str], text: str) -> tuple[Any, ...]:
-    """Return the values of these fields, None for each that is left out."""
-    found = json.loads(text)
-    return tuple(_unpack(found.get(name)) for name in names)
+def _object(keys: Sequence[str], values: Iterable[object], defaults: Iterable[object]) -> str:
+    """Return a JSON object. Most values are their defaults: that they are the very same is told fastest."""
+    told = zip(keys, values, defaults, strict=True)
+    texts = [
+        key + _WRITERS[type(each)](each)
+        for key, each, usual in told
+        if each is not usual and (usual is None or each != usual)
+    ]
+    return "{" + ",".join(texts) + "}"
 
 
-def _pack(given: Any) -> Any:
-    kind = type(given)
-    if kind in _PLAIN:
-        return given
-    packer = _PACKERS.get(kind)
-    if packer is None:
-        packer = _PACKERS[kind] = _packer_of(kind)
-    return packer(given)
+def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    return attrgetter(*names) if len(names) > 1 else lambda given: (getattr(given, names[0]),)
 
 
-def _pack_overrides(given: Overrides) -> list[Any]:
-    return ["Overrides", str(given.level), given.as_data()]
+def _list(mark: str) -> Callable[[Iterable[object]], str]:
+    begin = f'["{mark}"'
+    return lambda given: begin + "".join([f",{write(each)}" for each in given]) + "]"
 
 
-def _pack_brake(given: BrakeRecord) -> list[Any]:
-    plain = [_pack(each) for each in (given.since, given.until, given.reason, given.by)]
-    return ["BrakeRecord", *plain, *(None if each is None else str(each) for each in (given.begins, given.ends))]
+def _write_dict(given: dict[Any, Any]) -> str:
+    return '["->"' + "".join([f",[{write(key)},{write(each)}]" for key, each in given.items()]) + "]"
+
+
+def _write_overrides(given: Overrides) -> str:
+    return _encode(["Overrides", str(given.level), given.as_data()])
+
+
+def _write_brake(given: BrakeRecord) -> str:
+    own = (given.since, given.until, given.reason, given.by)
+    schedules = (None if each is None else str(each) for each in (given.begins, given.ends))
+    return _list("BrakeRecord")((*own, *schedules))
 
 
 def _read_brake(packed: list[Any]) -> BrakeRecord:
@@ -143,42 +175,56 @@ def _read_brake(packed: list[Any]) -> BrakeRecord:
     return BrakeRecord(since, until, reason, by, begins, ends)
 
 
-def _pack_rollout(given: Rollout) -> list[Any]:
-    return ["Rollout", list(given.shares), given.after, given.max_failures, given.dry_run]
+def _write_rollout(given: Rollout) -> str:
+    return _encode(["Rollout", list(given.shares), given.after, given.max_failures, given.dry_run])
 
 
-_PACKERS: dict[type[Any], Callable[[Any], Any]] = {
-    datetime: lambda given: ["t", given.isoformat()],
-    timedelta: lambda given: ["l", given // _TICK],
-    date: lambda given: ["d", given.isoformat()],
-    tuple: lambda given: ["()", *map(_pack, given)],
-    list: lambda given: ["[]", *map(_pack, given)],
-    set: lambda given: ["set", *map(_pack, sorted(given))],
-    frozenset: lambda given: ["{}", *map(_pack, sorted(given))],
-    dict: lambda given: ["->", *([_pack(key), _pack(each)] for key, each in given.items())],
-    Overrides: _pack_overrides,
-    BrakeRecord: _pack_brake,
-    Rollout: _pack_rollout,
+@lru_cache(maxsize=1_000)
+def _write_moment(given: datetime) -> str:
+    # A commit names few moments, each in many rows.
+    return f'["t","{given.isoformat()}"]'
+
+
+class _Writers(dict[type[Any], Callable[[Any], str]]):
+    """What writes the values of each class. Those of enums and of values are made when the first one comes."""
+
+    def __missing__(self, kind: type[Any]) -> Callable[[Any], str]:
+        if _CLASSES.get(kind.__name__) is not kind:
+            raise TypeError(f"{kind.__qualname__} has no text form in Redis: add it to the classes of its codec")
+        made = self[kind] = _enum_writer(kind) if issubclass(kind, Enum) else _value_writer(kind)
+        return made
+
+
+_KINDS: dict[type[Any], Callable[[Any], str]] = {
+    str: encode_basestring_ascii,
+    int: int.__repr__,
+    float: _encode,
+    bool: lambda given: "true" if given else "false",
+    type(None): lambda given: "null",
+    datetime: _write_moment,
+    timedelta: lambda given: f'["l",{given // _TICK}]',
+    date: lambda given: f'["d","{given.isoformat()}"]',
+    tuple: _list("()"),
+    list: _list("[]"),
+    set: lambda given: _list("set")(sorted(given)),
+    frozenset: lambda given: _list("{}")(sorted(given)),
+    dict: _write_dict,
+    Overrides: _write_overrides,
+    BrakeRecord: _write_brake,
+    Rollout: _write_rollout,
 }
+_WRITERS = _Writers(_KINDS)
 
 
-def _packer_of(kind: type[Any]) -> Callable[[Any], Any]:
-    name = kind.__name__
-    if _CLASSES.get(name) is not kind:
-        raise TypeError(f"{kind.__qualname__} has no text form in Redis: add it to the classes of its codec")
-    if issubclass(kind, Enum):
-        members = {each: [name, each.value] for each in kind}
-        return members.__getitem__
-    known = [(each.name, _default_of(each)) for each in fields(kind) if each.init]
-    names, defaults = [each[0] for each in known], [each[1] for each in known]
-    content = attrgetter(*names) if len(names) > 1 else lambda given: (getattr(given, names[0]),)
+def _enum_writer(kind: type[Enum]) -> Callable[[Any], str]:
+    return {each: _encode([kind.__name__, each.value]) for each in kind}.__getitem__
 
-    def pack(given: Any) -> list[Any]:
-        # Most fields of most values have their defaults: that they are the very same is told fastest.
-        told = zip(names, content(given), defaults, strict=True)
-        return [name, {each: _pack(found) for each, found, usual in told if found is not usual and found != usual}]
 
-    return pack
+def _value_writer(kind: type[Any]) -> Callable[[Any], str]:
+    known = [each for each in fields(kind) if each.init]
+    keys, defaults = [f'"{each.name}":' for each in known], [_default_of(each) for each in known]
+    begin, content = f'["{kind.__name__}",', _getter([each.name for each in known])
+    return lambda given: begin + _object(keys, content(given), defaults) + "]"
 
 
 def _default_of(each: "Field[Any]") -> Any:

@@ -1,6 +1,5 @@
 """The log: what is written to it, how a copy follows it, and how a copy is loaded."""
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from random import getrandbits
@@ -11,9 +10,9 @@ from everytick.domain.values import value
 from everytick.errors import SchemaMismatch, StoreGone
 from everytick.stores.redis.codec import moment_of
 from everytick.stores.redis.door import RedisAddress, RedisDoor
-from everytick.stores.redis.replica import Changes
+from everytick.stores.redis.entries import Changes, Member, changes_in, entry_of, member_lines
 
-FORMAT = 1
+FORMAT = 2
 """The format of the rows. A process refuses a store of another one."""
 
 KEPT_ENTRIES = 1_000
@@ -75,20 +74,26 @@ class ChangeLog:
         reason = "another store stands in its place" if epoch else "the server has no store of this name any more"
         return StoreGone(str(self._door.address), reason)
 
+    async def check_writable(self) -> None:
+        """Return if the server takes writes. Nothing is written where another store, or none, is in its place."""
+        epoch = await self._door.call("check", [self._key("head"), self._key("check")], [self._epoch])
+        if epoch != self._epoch:
+            raise self._gone(epoch)
+
     async def sync(self) -> Answer:
         """Return what the copy lacks."""
         return self._read(await self._door.call("sync", self._keys, [self._epoch, self._last]))
 
-    async def commit(self, changes: Changes, members: Iterable[str], *, rings: bool, turn: bool = False) -> Answer:
+    async def commit(self, changes: Changes, members: Iterable[Member], *, rings: bool, turn: bool = False) -> Answer:
         """Write the changes, and the members of sets that follow from them, if the copy lacked nothing.
 
         With `turn`, a writer that is refused has the next turn: it lost too often.
         """
-        entry, bell = json.dumps(changes, separators=(",", ":")), self.bell if rings else ""
+        entry, bell = entry_of(changes), self.bell if rings else ""
         id_ = f"{self.number + 1}-{getrandbits(63)}"
-        head = [self._epoch, self._last, entry, str(KEPT_ENTRIES), bell, self._key(""), id_]
-        head += [self._writer, str(_TURN_MILLISECONDS if turn else 0)]
-        return self._read(await self._door.call("commit", [*self._keys, self._key("turn")], [*head, *members]))
+        given = [self._epoch, self._last, entry, str(KEPT_ENTRIES), bell, self._key(""), id_]
+        given += [self._writer, str(_TURN_MILLISECONDS if turn else 0), member_lines(members)]
+        return self._read(await self._door.call("commit", [*self._keys, self._key("turn")], given))
 
     @property
     def _keys(self) -> list[str]:
@@ -112,7 +117,7 @@ class ChangeLog:
             lacking = entries[1:]
         else:
             raise Behind
-        missed = tuple(json.loads(fields["changes"]) for fields in map(_pairs, lacking))
+        missed = tuple(changes_in(fields["changes"]) for fields in map(_pairs, lacking))
         return Answer(False, now, missed, must_wait=code == 2)
 
     async def tables(self, names: Sequence[str]) -> tuple[Changes, list[str]]:

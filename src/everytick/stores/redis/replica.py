@@ -8,7 +8,7 @@ another process was faster, `undo` puts the rows back as they were, and the verb
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from everytick.domain.changes import Edit
 from everytick.domain.lookups import ParkedJobs
@@ -18,11 +18,13 @@ from everytick.stores.base import Stored
 from everytick.stores.memory.access import MemoryAccess
 from everytick.stores.memory.store import MemoryStore
 from everytick.stores.open_batches import OpenBatches
+from everytick.stores.redis.entries import Changes, Member
 from everytick.stores.redis.rows import (
     JobImage,
     OccurrenceImage,
     changed_job,
     changed_occurrence,
+    has_ended,
     job_changes,
     job_image,
     name_in,
@@ -34,9 +36,6 @@ from everytick.stores.redis.tables import WatchedTables
 from everytick.stores.redis.watched import KeptList, KeptTable, Numbers, Starts
 
 V = TypeVar("V")
-
-Changes: TypeAlias = dict[str, dict[str, str | None] | None]
-"""By path, the fields of a hash that are written, None for each that is deleted; None where the whole hash is."""
 
 JOB, OCCURRENCE = "job/", "/occurrence/"
 
@@ -172,11 +171,11 @@ class Replica(MemoryStore):
         key = f"{JOB}{known.job_id}{OCCURRENCE}{id_}"
         found[key] = None if after is None else occurrence_changes(id_, before, after)
 
-    def members(self) -> Iterator[str]:
-        """Give what the changes add to, and take from, the sets by which rows are found, by fours for `commit.lua`."""
+    def members(self) -> Iterator[Member]:
+        """Give what the changes add to, and take from, the sets by which rows are found."""
         for job_id, job in self._changed_jobs.items():
             if (job is None) != (job_id not in self._job_images):
-                yield from ("SREM" if job is None else "SADD", "jobs", "", job_id)
+                yield "SREM" if job is None else "SADD", "jobs", job_id
         for id_, after in self._changed_occurrences.items():
             yield from occurrence_members(id_, self._occurrence_images.get(id_), after)
 
@@ -184,7 +183,8 @@ class Replica(MemoryStore):
         """Take the changes of the last verb for what Redis has."""
         _put_all(self._job_images, self._changed_jobs)
         _put_all(self._occurrence_images, self._changed_occurrences)
-        self._warmed.update(image.job_id for image in self._changed_occurrences.values() if image is not None)
+        changed = self._changed_occurrences.values()
+        self._warmed.update(image.job_id for image in changed if image is not None and has_ended(image))
         # What was absent may exist now.
         self._tables.occurrences.absent.clear()
         for key, fields in changes.items():
@@ -199,6 +199,8 @@ class Replica(MemoryStore):
             {id_: self._job_images.get(id_) for id_ in self._changed_jobs},
             {id_: self._occurrence_images.get(id_) for id_ in self._changed_occurrences},
         )
+        # What the verb had deleted exists again.
+        self._tables.occurrences.absent -= self._occurrence_images.keys() & self._changed_occurrences.keys()
         for key, fields in changes.items():
             if key in self._kept and fields is not None:
                 self._kept[key].put_back(fields)
@@ -287,8 +289,8 @@ class Replica(MemoryStore):
         """Return the jobs of which the copy does not hold all, and before when their occurrences may be forgotten."""
         found, now = [], self._now()
         for id_, _ in self.cold_jobs(None, _EARLIEST):
-            row = self._tables.jobs[id_]
-            ages = [age for age in (row.job.settings.retention.success, row.job.settings.retention.failure) if age]
+            keep = self._tables.jobs[id_].retention
+            ages = [age for age in (keep.success, keep.failure) if age]
             if ages:
                 found.append((id_, now - min(ages)))
         return found

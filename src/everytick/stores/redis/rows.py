@@ -7,7 +7,9 @@ only the groups that differ. The fields of runs and attempts continue the path o
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Any, NamedTuple, TypeAlias
+from functools import lru_cache
+from itertools import repeat
+from typing import Any, NamedTuple
 
 from everytick.domain import ids
 from everytick.domain.job import Job
@@ -17,11 +19,9 @@ from everytick.domain.steps import RunState
 from everytick.stores.definitions import read_definition, write_definition
 from everytick.stores.memory.rows import AttemptRow, BackfillRow, JobRow, OccurrenceRow
 from everytick.stores.redis import codec
+from everytick.stores.redis.entries import Member
 
-Fields: TypeAlias = dict[str, str]
-"""The fields of one hash, by name, as the server has them."""
-
-JOB_TALLY = ("last_end", "last_success", "other_success", "run_count", "last_error", "last_failure_at")
+_TALLY = ("last_end", "last_success", "other_success", "run_count", "last_error", "last_failure_at")
 _JOB_GROUPS = (
     "editions",
     "pauses",
@@ -38,18 +38,36 @@ _JOB_GROUPS = (
 )
 _JOB_OTHERS = {"id", "asked", "places", "versions", "timeline", "busy", "waiting", "history"}
 # A column that is added to a row later belongs to its state: none can be forgotten here.
-JOB_STATE = tuple(each.name for each in fields(JobRow) if each.name not in {*_JOB_OTHERS, *_JOB_GROUPS, *JOB_TALLY})
-OCCURRENCE_MADE = ("handle", "creation", "overrides", "reason", "created_at", "line_at")
-_MADE = ("job_id", *OCCURRENCE_MADE)
-_CREATION = OCCURRENCE_MADE.index("creation")
-_OCCURRENCE_OTHERS = {"id", "job", "runs", "attempts", "line", "claim_entry", "report_entry"}
-OCCURRENCE_STATE = tuple(
-    each.name for each in fields(OccurrenceRow) if each.name not in {*_OCCURRENCE_OTHERS, *OCCURRENCE_MADE}
+_JOB_STATE = codec.Columns(
+    [each.name for each in fields(JobRow) if each.name not in {*_JOB_OTHERS, *_JOB_GROUPS, *_TALLY}], JobRow
 )
-_STATUS, _REPORT_DUE, _ENDED_AT = map(OCCURRENCE_STATE.index, ("status", "report_due", "ended_at"))
+_JOB_TALLY = codec.Columns(_TALLY, JobRow)
+_MADE = codec.Columns(("handle", "creation", "overrides", "reason", "created_at", "line_at"), OccurrenceRow)
+_CREATION = _MADE.names.index("creation")
+# Plans and edits set these. They stand apart from what every claim and end writes.
+_PLACE = codec.Columns(
+    ("version", "priority", "needs", "ready_at", "execution_timeout", "is_early", "awaited", "superseded_by_next"),
+    OccurrenceRow,
+)
+_OCCURRENCE_OTHERS = {"id", "job", "runs", "attempts", "line", "claim_entry", "report_entry"}
+_STATE = codec.Columns(
+    [
+        each.name
+        for each in fields(OccurrenceRow)
+        if each.name not in {*_OCCURRENCE_OTHERS, *_MADE.names, *_PLACE.names}
+    ],
+    OccurrenceRow,
+)
+_MADE_FOR_JOB = codec.Columns(("job_id", *_MADE.names), OccurrenceRow)
+_RIPE_STATE = codec.Columns(("is_ripe", *_STATE.names), OccurrenceRow)
+_STATUS, _REPORT_DUE, _ENDED_AT = map(_STATE.names.index, ("status", "report_due", "ended_at"))
 _BACKFILL = tuple(each.name for each in fields(BackfillRow))
-_ATTEMPT = tuple(each.name for each in fields(AttemptRow))
-_EDITION = ("in_force_after", "by", "follows", "rollout")
+_ATTEMPT = codec.Columns([each.name for each in fields(AttemptRow)], AttemptRow)
+_NAMED_ATTEMPT = codec.Columns(("task", "number", *_ATTEMPT.names), AttemptRow)
+_TASK = codec.Columns(("name", "target"))
+_NAME = codec.Columns(("name",))
+_OF_EDITION = ("in_force_after", "by", "follows", "rollout")
+_EDITION = codec.Columns(("definition", "created_at", "updated_at", *_OF_EDITION))
 
 
 class JobImage(NamedTuple):
@@ -72,11 +90,17 @@ class JobImage(NamedTuple):
     versions: tuple[Edition, ...]
 
 
+_JOB_FIELDS = JobImage._fields[:-1]
+_JOB_WRITERS = {"state": _JOB_STATE.write, "tally": _JOB_TALLY.write}
+_NOTHING = object()
+
+
 class OccurrenceImage(NamedTuple):
     """The columns of an occurrence. `is_ripe` says that it stands among the ready ones, not among the early ones."""
 
     job_id: str
     made: tuple[Any, ...]
+    place: tuple[Any, ...]
     state: tuple[Any, ...]
     is_ripe: bool
     runs: tuple[tuple[str, RunState], ...]
@@ -89,8 +113,8 @@ class OccurrenceImage(NamedTuple):
 def job_image(row: JobRow) -> JobImage:
     """Return a copy of the job's columns."""
     return JobImage(
-        tuple([getattr(row, name) for name in JOB_STATE]),
-        tuple([getattr(row, name) for name in JOB_TALLY]),
+        _JOB_STATE.of(row),
+        _JOB_TALLY.of(row),
         tuple([edition.job.version for edition in row.editions]),
         tuple(row.pauses),
         tuple(row.adjustments.values()),
@@ -113,16 +137,21 @@ def _backfill_image(row: BackfillRow) -> tuple[Any, ...]:
 
 def new_job(id_: str, image: JobImage) -> JobRow:
     """Return a row of this id whose columns are still to be set."""
-    state = dict(zip(JOB_STATE, image.state, strict=True))
+    state = job_state(image)
     return JobRow(id_, state["name"], [], state["watermark"], state["created_at"], state["needs"])
+
+
+def job_state(image: JobImage) -> dict[str, Any]:
+    """Return the columns of the group `state`, by name."""
+    return dict(zip(_JOB_STATE.names, image.state, strict=True))
 
 
 def set_job(row: JobRow, image: JobImage) -> None:
     """Set the columns that no index uses: all but the name, the needs, `wake_at`, requests and dependencies."""
-    for name, each in zip(JOB_STATE, image.state, strict=True):
+    for name, each in zip(_JOB_STATE.names, image.state, strict=True):
         if name not in ("name", "needs", "wake_at"):
             setattr(row, name, each)
-    for name, each in zip(JOB_TALLY, image.tally, strict=True):
+    for name, each in zip(_JOB_TALLY.names, image.tally, strict=True):
         setattr(row, name, each)
     if tuple(row.timeline.values()) != image.versions:
         row.timeline.clear()
@@ -148,14 +177,10 @@ def _backfill(image: tuple[Any, ...]) -> BackfillRow:
 def job_changes(id_: str, before: JobImage | None, after: JobImage) -> dict[str, str | None]:
     """Return the fields that differ between two images, None for each that is gone."""
     changes: dict[str, str | None] = {}
-    if before is None or before.state != after.state:
-        changes["state"] = codec.write_fields(JOB_STATE, after.state)
-    if before is None or before.tally != after.tally:
-        changes["tally"] = codec.write_fields(JOB_TALLY, after.tally)
-    for name in _JOB_GROUPS:
-        group = getattr(after, name)
-        if before is None or getattr(before, name) != group:
-            changes[name] = codec.write(group)
+    # The versions are written one by one, below.
+    for name, was, group in zip(_JOB_FIELDS, before or repeat(_NOTHING), after, strict=False):
+        if was != group:
+            changes[name] = _JOB_WRITERS.get(name, codec.write)(group)
     known = () if before is None else before.versions
     if known != after.versions:
         changes |= {f"version/{each.job.version}": _edition_text(each) for each in after.versions if each not in known}
@@ -166,17 +191,13 @@ def job_changes(id_: str, before: JobImage | None, after: JobImage) -> dict[str,
 def _task_changes(id_: str, before: Job | None, after: Job) -> dict[str, str | None]:
     """Return a field for each task of the newest definition, for those who read the tree by its paths."""
     gone: dict[str, str | None] = {} if before is None else {f"task/{each.id}": None for each in before.tasks}
-    found = {
-        f"task/{each.id}": codec.write_fields(("name", "target"), (each.name, each.target)) for each in after.tasks
-    }
-    return gone | found
+    return gone | {f"task/{each.id}": _TASK.write((each.name, each.target)) for each in after.tasks}
 
 
 def _edition_text(edition: Edition) -> str:
     job = edition.job
-    names = ("definition", "created_at", "updated_at", *_EDITION)
-    own = (getattr(edition, name) for name in _EDITION)
-    return codec.write_fields(names, (write_definition(job), job.created_at, job.updated_at, *own))
+    own = (getattr(edition, name) for name in _OF_EDITION)
+    return _EDITION.write((write_definition(job), job.created_at, job.updated_at, *own))
 
 
 def changed_job(id_: str, before: JobImage | None, fields: Mapping[str, str | None]) -> JobImage:
@@ -190,17 +211,16 @@ def changed_job(id_: str, before: JobImage | None, fields: Mapping[str, str | No
             number = int(name.partition("/")[2])
             versions[number] = _edition(id_, number, text)
         elif name == "state":
-            image[name] = codec.read_fields(JOB_STATE, text)
+            image[name] = _JOB_STATE.read(text)
         elif name == "tally":
-            image[name] = codec.read_fields(JOB_TALLY, text)
+            image[name] = _JOB_TALLY.read(text)
         else:
             image[name] = codec.read(text)
     return JobImage(**{**image, "versions": tuple(versions[number] for number in sorted(versions))})
 
 
 def _edition(id_: str, version: int, text: str) -> Edition:
-    names = ("definition", "created_at", "updated_at", *_EDITION)
-    definition, created_at, updated_at, in_force_after, by, follows, rollout = codec.read_fields(names, text)
+    definition, created_at, updated_at, in_force_after, by, follows, rollout = _EDITION.read(text)
     job = read_definition(definition, id=id_, version=version, created_at=created_at, updated_at=updated_at)
     return Edition(job, in_force_after, by, follows, rollout)
 
@@ -213,30 +233,28 @@ def occurrence_image(row: OccurrenceRow, *, is_ripe: bool) -> OccurrenceImage:
     attempts = row.attempts.items()
     return OccurrenceImage(
         row.job.id,
-        tuple([getattr(row, name) for name in OCCURRENCE_MADE]),
-        tuple([getattr(row, name) for name in OCCURRENCE_STATE]),
+        _MADE.of(row),
+        _PLACE.of(row),
+        _STATE.of(row),
         is_ripe,
         tuple(row.runs.items()),
-        tuple([(key, tuple([getattr(each, name) for name in _ATTEMPT])) for key, each in attempts]),
+        tuple([(key, _ATTEMPT.of(each)) for key, each in attempts]),
     )
 
 
 def new_occurrence(id_: str, job: JobRow, image: OccurrenceImage) -> OccurrenceRow:
     """Return a row of this id whose columns are still to be set."""
-    made, state = (
-        dict(zip(OCCURRENCE_MADE, image.made, strict=True)),
-        dict(zip(OCCURRENCE_STATE, image.state, strict=True)),
+    columns = dict(
+        zip((*_MADE.names, *_PLACE.names, *_STATE.names), (*image.made, *image.place, *image.state), strict=True)
     )
-    names = ("version", "status", "priority", "needs", "ready_at", "updated_at", "ended_at")
-    return OccurrenceRow(id=id_, job=job, **made, **{name: state[name] for name in names})
+    return OccurrenceRow(id=id_, job=job, **columns)
 
 
 def set_occurrence(row: OccurrenceRow, image: OccurrenceImage) -> None:
     """Set all columns; the indexes must not have the row."""
-    for name, each in zip(OCCURRENCE_MADE, image.made, strict=True):
-        setattr(row, name, each)
-    for name, each in zip(OCCURRENCE_STATE, image.state, strict=True):
-        setattr(row, name, each)
+    for group, columns in ((_MADE, image.made), (_PLACE, image.place), (_STATE, image.state)):
+        for name, each in zip(group.names, columns, strict=True):
+            setattr(row, name, each)
     row.runs = dict(image.runs)
     row.attempts = {key: AttemptRow(*columns) for key, columns in image.attempts}
 
@@ -250,24 +268,29 @@ def occurrence_changes(id_: str, before: OccurrenceImage | None, after: Occurren
     if before is not None and before.made != after.made:
         changes, before = dict.fromkeys(occurrence_changes(id_, None, before)), None
     if before is None:
-        changes["made"] = codec.write_fields(_MADE, (after.job_id, *after.made))
+        changes["made"] = _MADE_FOR_JOB.write((after.job_id, *after.made))
+    if before is None or before.place != after.place:
+        changes["place"] = _PLACE.write(after.place)
     if before is None or before.state != after.state or before.is_ripe != after.is_ripe:
-        changes["state"] = codec.write_fields(("is_ripe", *OCCURRENCE_STATE), (after.is_ripe, *after.state))
+        changes["state"] = _RIPE_STATE.write((after.is_ripe or None, *after.state))
     if before is None or before.runs != after.runs:
         known = {} if before is None else dict(before.runs)
         for task, run in after.runs:
             if known.get(task) != run:
-                changes[f"task/{ids.task_id(after.job_id, task)}/run"] = codec.write([task, run])
+                changes[f"task/{_task_id(after.job_id, task)}/run"] = codec.write([task, run])
     if before is None or before.attempts != after.attempts:
         tried = {} if before is None else dict(before.attempts)
         for key, columns in after.attempts:
             if tried.get(key) != columns:
-                changes[_attempt_path(id_, after.job_id, *key)] = codec.write([*key, columns])
+                changes[_attempt_path(id_, after.job_id, *key)] = _NAMED_ATTEMPT.write((*key, *columns))
     return changes
 
 
+_task_id = lru_cache(maxsize=10_000)(ids.task_id)
+
+
 def _attempt_path(id_: str, job_id: str, task: str, number: int) -> str:
-    task_id = ids.task_id(job_id, task)
+    task_id = _task_id(job_id, task)
     return f"task/{task_id}/run/attempt/{ids.attempt_id(ids.run_id(id_, task_id), number)}"
 
 
@@ -280,27 +303,29 @@ def changed_occurrence(before: OccurrenceImage | None, fields: Mapping[str, str 
         if text is None:
             continue
         if name == "made":
-            image["job_id"], *made = codec.read_fields(_MADE, text)
+            image["job_id"], *made = _MADE_FOR_JOB.read(text)
             image[name] = tuple(made)
+        elif name == "place":
+            image[name] = _PLACE.read(text)
         elif name == "state":
-            image["is_ripe"], *state = codec.read_fields(("is_ripe", *OCCURRENCE_STATE), text)
-            image[name] = tuple(state)
+            is_ripe, *state = _RIPE_STATE.read(text)
+            image["is_ripe"], image[name] = bool(is_ripe), tuple(state)
         elif name.endswith("/run"):
             task, run = codec.read(text)
             runs[task] = run
         else:
-            task, number, attempt = codec.read(text)
-            tries[task, number] = attempt
+            task, number, *attempt = _NAMED_ATTEMPT.read(text)
+            tries[task, number] = tuple(attempt)
     return OccurrenceImage(**{**image, "runs": tuple(runs.items()), "attempts": tuple(tries.items())})
 
 
 def name_in(state: str | None) -> str:
     """Return the name of a job, from its field `state`."""
-    return str(codec.read_fields(("name",), state or "{}")[0])
+    return str(_NAME.read(state or "{}")[0])
 
 
-def occurrence_members(id_: str, before: OccurrenceImage | None, after: OccurrenceImage | None) -> Iterator[str]:
-    """Give the changes of the sets by which occurrences are found: command, path, score and member of each.
+def occurrence_members(id_: str, before: OccurrenceImage | None, after: OccurrenceImage | None) -> Iterator[Member]:
+    """Give the changes of the sets by which occurrences are found.
 
     `open` are those that the copy of every process holds, `failed` those that have failed, by the time of their end.
     """
@@ -309,16 +334,22 @@ def occurrence_members(id_: str, before: OccurrenceImage | None, after: Occurren
         return
     line, path = f"job/{known.job_id}/occurrences", f"{known.job_id}/occurrence/{id_}"
     if after is None:
-        yield from ("ZREM", line, "", id_, "ZREM", "ids", "", f"{id_}:{known.job_id}")
+        yield "ZREM", line, id_
+        yield "ZREM", "ids", f"{id_}:{known.job_id}"
     elif before is None or before.made != after.made:
-        yield from ("ZADD", line, str(codec.micros(after.made[_CREATION].scheduled_for)), id_)
-        yield from ("ZADD", "ids", "0", f"{id_}:{known.job_id}")
+        yield "ZADD", line, str(codec.micros(after.made[_CREATION].scheduled_for)), id_
+        yield "ZADD", "ids", "0", f"{id_}:{known.job_id}"
     was_open, is_open = _is_open(before), _is_open(after)
     if was_open != is_open:
-        yield from ("SADD" if is_open else "SREM", "open", "", path)
+        yield "SADD" if is_open else "SREM", "open", path
     had_failed, failed_at = _failed_at(before), _failed_at(after)
     if had_failed != failed_at:
-        yield from ("ZREM", "failed", "", path) if failed_at is None else ("ZADD", "failed", str(failed_at), path)
+        yield ("ZREM", "failed", path) if failed_at is None else ("ZADD", "failed", str(failed_at), path)
+
+
+def has_ended(image: OccurrenceImage) -> bool:
+    """Whether the occurrence has ended."""
+    return image.state[_STATUS] in ENDED
 
 
 def _is_open(image: OccurrenceImage | None) -> bool:

@@ -254,8 +254,10 @@ class RedisStore:
         return await self._write(lambda replica: replica.settle_clock())
 
     async def check_writable(self) -> None:
-        """Return if the server takes writes."""
-        await self._door.asked(self._door.client.set(self._door.address.key("check"), "1", ex=1))
+        """Return if the server takes writes, and still has the store."""
+        async with self._turn:
+            await self._synced()
+            await self._log.check_writable()
 
     async def server(self) -> ServerFacts:
         """Return what the server says of itself."""

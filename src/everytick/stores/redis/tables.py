@@ -10,9 +10,9 @@ from everytick.stores.memory.rows import JobRow, OccurrenceRow
 from everytick.stores.memory.tables import AT_ONCE, OccurrenceChanges, Tables
 from everytick.stores.redis.cold import ColdHistory, HeldOccurrences
 from everytick.stores.redis.rows import (
-    JOB_STATE,
     JobImage,
     OccurrenceImage,
+    job_state,
     new_job,
     new_occurrence,
     set_job,
@@ -35,21 +35,26 @@ class WatchedTables(Tables):
         self.places = self._numbers = Numbers()
         self.touched_jobs: set[str] = set()
         self.touched_occurrences: set[str] = set()
+        self.owned_anew: set[str] = set()
 
     def candidates(self) -> tuple[set[str], set[str]]:
-        """Return the ids of the jobs and of the occurrences that may have changed, and forget them."""
+        """Return the ids of the jobs and of the occurrences that may have changed, and forget them.
+
+        Who looks at an occurrence may go on to its job. A claim changes nothing but the occurrence.
+        """
         rows = [self.handles.peek(handle) for handle in self.handles.touched]
         occurrences = self.touched_occurrences | self.occurrences.touched | {row.id for row in rows if row is not None}
         found = (self.occurrences.peek(id_) for id_ in occurrences)
         named = (self.names.peek(name) for name in self.names.touched)
         jobs = self.touched_jobs | self.jobs.touched | {row.job.id for row in found if row is not None}
         jobs |= {row.id for row in named if row is not None}
+        occurrences |= self.owned_anew
         self.forget()
         return jobs, occurrences
 
     def forget(self) -> None:
         """Forget what was touched."""
-        self.touched_jobs, self.touched_occurrences = set(), set()
+        self.touched_jobs, self.touched_occurrences, self.owned_anew = set(), set(), set()
         for each in (self.jobs, self.names, self.occurrences, self.handles):
             each.touched = set()
 
@@ -85,7 +90,7 @@ class WatchedTables(Tables):
 
     def own(self, row: OccurrenceRow, node: str, token: int, now: datetime) -> None:
         """Make the node the owner."""
-        self.touched_occurrences.add(row.id)
+        self.owned_anew.add(row.id)
         super().own(row, node, token, now)
 
     def end(
@@ -107,6 +112,8 @@ class WatchedTables(Tables):
         self.touched_occurrences.add(row.id)
         self.touched_jobs.add(row.job.id)
         super().remove(row)
+        # Another one may take its place in the same verb, which must not ask the server for the one that is gone.
+        self.occurrences.absent.add(row.id)
 
     def ripen(self, needs: Iterable[str]) -> None:
         """Move early occurrences to the ready ones."""
@@ -128,7 +135,7 @@ class WatchedTables(Tables):
         if row is None:
             row = new_job(id_, image)
             row.history = ColdHistory(id_)
-        state = dict(zip(JOB_STATE, image.state, strict=True))
+        state = job_state(image)
         set_job(row, image)
         row.name, row.needs, row.wake_at = state["name"], state["needs"], None
         self.jobs[id_] = self.names[row.name] = row

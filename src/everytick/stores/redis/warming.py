@@ -21,7 +21,8 @@ from everytick.stores.base import IdRange
 from everytick.stores.redis.codec import micros, moment_of
 from everytick.stores.redis.cold import OLDER, Cold
 from everytick.stores.redis.door import RedisDoor
-from everytick.stores.redis.replica import JOB, OCCURRENCE, Changes, Replica
+from everytick.stores.redis.entries import Changes
+from everytick.stores.redis.replica import JOB, OCCURRENCE, Replica
 
 AT_ONCE = 500
 """How many hashes are read by one round trip."""
