@@ -7,6 +7,7 @@ that opened the store.
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
@@ -20,7 +21,7 @@ from everytick.errors import NotFound
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
     from contextlib import AbstractContextManager
     from datetime import datetime, timedelta
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from everytick.domain.occurrence import EndedOccurrence
     from everytick.domain.people import Doer
     from everytick.stores.addresses import AnyStore
-    from everytick.stores.base import JobRecord
+    from everytick.stores.base import JobRecord, StoreAddress
 
 T = TypeVar("T")
 
@@ -430,3 +431,27 @@ async def _close_store(opened: OpenedStore) -> None:
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(opened.store.close(), opened.loop))
     elif not opened.loop.is_closed() or not opened.store.address.is_remote:
         await opened.store.close()
+
+
+# ----------------------------------------------------------------------------------------------- for the faces of app
+
+
+def store_address(app: StoreAccess) -> StoreAddress:
+    """Return where the application's store is. Nothing is opened or made."""
+    return app._make_store().address
+
+
+async def open_store(app: StoreAccess) -> AnyStore:
+    """Return the application's open store, for verbs that the application does not have."""
+    return await app._opened()
+
+
+@contextmanager
+def store_replaced(app: StoreAccess, store: AnyStore) -> Iterator[None]:
+    """Let the application use this open store until the block ends, and then its own again."""
+    own = app._make_store, app._store_is_ours, app._opened_store
+    app._make_store, app._store_is_ours, app._opened_store = (lambda: store), False, None
+    try:
+        yield
+    finally:
+        app._make_store, app._store_is_ours, app._opened_store = own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from everytick.config.settings import Settings
     from everytick.domain.people import Doer
     from everytick.stores.addresses import AnyStore
+    from everytick.stores.base import StoreAddress
 
 T = TypeVar("T")
 
@@ -33,11 +35,21 @@ NAME = "everytick-command-line"
 
 _STORE_FILE = "everytick.db"
 _NEITHER = "neither an application nor a store was named"
+_NOTHING_TO_RUN = "neither an application nor a folder of jobs was named"
 WAYS = (
     "give -a module:object, --jobs FOLDER, --store URL or --url URL, "
     "set EVERYTICK_APP, EVERYTICK_JOBS, EVERYTICK_STORE or EVERYTICK_URL, "
     "or write app =, jobs = or store = into everytick.toml"
 )
+
+
+_WAYS_TO_RUN = (
+    "give -a module:object or --jobs FOLDER, set EVERYTICK_APP or EVERYTICK_JOBS, "
+    "or write app = or jobs = into everytick.toml"
+)
+_MAKES_ONE = re.compile(rb"^(\w+)\b[^=\n]*=\s*(?:\w+\.)?Everytick\(", re.MULTILINE)
+_MOST_READ = 50, 100_000
+"""So many modules of the current folder are looked at, and so many bytes of each."""
 
 
 def application(
@@ -109,9 +121,27 @@ def _nothing_named(to_run: bool) -> str:
     from everytick.app.application import DEFAULT_STORE
 
     file = DEFAULT_STORE.removeprefix("sqlite:///")
-    if to_run or not os.path.isfile(file):
+    if to_run:
+        here = " or ".join(_applications_here())
+        hint = f"{here} is in this folder: name it with -a" if here else "everytick init writes an example here"
+        return f"{_NOTHING_TO_RUN}: {_WAYS_TO_RUN}; {hint}"
+    if not os.path.isfile(file):
         return f"{_NEITHER}: {WAYS}"
     return f"{_NEITHER}, and {file} is in this folder: give --store {DEFAULT_STORE} to use it; or {WAYS}"
+
+
+def _applications_here() -> list[str]:
+    """Return up to three applications that modules of the current folder make, as their texts say: `module:object`."""
+    from pathlib import Path
+
+    most, size = _MOST_READ
+    found = []
+    for path in sorted(Path.cwd().glob("*.py"))[:most]:
+        if not path.stem.isidentifier() or not path.is_file() or not os.access(path, os.R_OK):
+            continue
+        with path.open("rb") as file:
+            found += [f"{path.stem}:{match[1].decode()}" for match in _MAKES_ONE.finditer(file.read(size))]
+    return [shown(name) for name in found[:3]]
 
 
 def how_to_run() -> str:
@@ -137,7 +167,7 @@ def loaded(named: str) -> Everytick:
 
 
 def _refuse_absent_store(app: Everytick, named: str) -> None:
-    file = app._make_store().address.file
+    file = address_of_app(app).file
     if file is not None and not file.exists():
         text = f"there is no store {shown(str(file))} yet: everytick run -a {shown(named)} makes it"
         raise Refused(f"{text}; everytick next -a {shown(named)} shows what the application defines", Exit.NOT_FOUND)
@@ -270,6 +300,11 @@ def _on_store(address: str, *, make: bool, in_memory: bool = False) -> Everytick
     return Everytick(address, name=NAME)
 
 
+def store_application(address: str) -> Everytick:
+    """Return an application without jobs on the store at this address, with the settings of this call."""
+    return _configured(_on_store(address, make=False), state().settings)
+
+
 def _configured(app: Everytick, settings: Settings) -> Everytick:
     """Let settings from outside the code win over those in it."""
     from dataclasses import fields
@@ -339,15 +374,15 @@ async def _refuse_missing_tables(app: Everytick) -> None:
     from everytick.cli.stores import newest_schema, place_of
     from everytick.stores.addresses import migration_of
 
-    store = app._make_store()
-    newest = newest_schema(store.address.kind)
-    applied = 0 if newest is None else await migration_of(store.address)
+    address = address_of_app(app)
+    newest = newest_schema(address.kind)
+    applied = 0 if newest is None else await migration_of(address)
     if newest is None or applied >= newest:
         return
-    where = shown(place_of(store).where, 300)
+    where = shown(place_of(address).where, 300)
     if applied:
         raise SchemaMismatch(where, "its tables are older than this everytick's: everytick db migrate updates them")
-    lacks, them = ("no store", "one") if store.address.kind == "redis" else ("no tables", "them")
+    lacks, them = ("no store", "one") if address.kind == "redis" else ("no tables", "them")
     text = f"{where} has {lacks} of everytick yet: {how_to_run()} makes {them}, and so does everytick db migrate"
     raise NoTables(text, Exit.NOT_FOUND)
 
@@ -406,7 +441,16 @@ def _answer(
 
 async def store_of_app(app: Everytick) -> AnyStore:
     """Return the application's open store, for verbs that the application does not have."""
-    return await app._opened()
+    from everytick.app.store_access import open_store
+
+    return await open_store(app)
+
+
+def address_of_app(app: Everytick) -> StoreAddress:
+    """Return where the application's store is. Nothing is opened or made."""
+    from everytick.app.store_access import store_address
+
+    return store_address(app)
 
 
 async def _with_hint(app: Everytick, error: NotFound) -> Exception:
