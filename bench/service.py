@@ -7,11 +7,13 @@
 
 The store holds 10,000 jobs and a million occurrences. One process runs a node with a job every second and serves the
 dashboard; this one asks. Every page is opened 20 times on one connection: the first opening is printed by itself, since
-a dear page is kept for a moment afterwards, and the median is judged. Then 200 requests a second of mixed reads, pages
+a dear page is kept for a moment afterwards, and the median is judged. Then every page and call is asked for as by
+different browsers, so that no kept page answers, and the processor's time for one of them is printed: that of the
+process and of the server, less what the node takes while nobody asks. Then 200 requests a second of mixed reads, pages
 and API in turn, come evenly for 20 seconds, whether earlier ones are answered or not: a request counts from when it was
 to be sent. Lateness is that of ten jobs every second, in four turns of 15 seconds: nobody looks, 20 dashboards are open
 and live, 20 dashboards, nobody. So what else goes on counts for both. At last 100 event streams are open and the agenda
-is asked for while the process is told to stop. It takes about two and a half minutes for each store.
+is asked for while the process is told to stop. It takes about three minutes for each store.
 """
 
 import asyncio
@@ -30,7 +32,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench._beside import durable_server, judged, percentile
+from bench._beside import durable_server, family_seconds, judged, percentile
 from bench._browsing import Connection, read_head
 from bench._history import fill
 
@@ -108,6 +110,11 @@ class NodeProcess:
         self._reading = loop.run_in_executor(None, read)
         await asyncio.wait_for(self._is_up.wait(), 120)
 
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._child.pid
+
     async def stop(self) -> float:
         """Tell it to stop; seconds until it has left."""
         began = time.perf_counter()
@@ -141,7 +148,7 @@ async def reads(url: str, paths: Sequence[str]) -> list[str]:
 
 async def budgets(url: str, paths: Sequence[str], scale: Scale) -> bool:
     """Open every page many times; whether all of them keep their budgets."""
-    enough, asking = True, Connection(url)
+    enough, asking, slow = True, Connection(url), []
     for path in paths:
         fresh = await asking.get(path)
         answers = [await asking.get(path) for _ in range(scale.opened)]
@@ -151,6 +158,7 @@ async def budgets(url: str, paths: Sequence[str], scale: Scale) -> bool:
         size, sent = len(answers[0].body), answers[0].sent
         good = first <= FIRST_BYTE and whole <= COMPLETE and size <= HTML and sent <= SENT
         enough &= good
+        slow += [path] if fresh.complete > COMPLETE else []
         print(
             f"  {path:40.40} first byte {1e3 * first:5.0f} ms, complete {1e3 * whole:5.0f} ms "
             f"(opened first: {1e3 * fresh.complete:5.0f} ms), "
@@ -158,16 +166,63 @@ async def budgets(url: str, paths: Sequence[str], scale: Scale) -> bool:
             flush=True,
         )
     await asking.close()
+    print(f"  opened first, over {1e3 * COMPLETE:.0f} ms: {len(slow)} of {len(paths)} {slow}", flush=True)
     return enough
 
 
-async def load(url: str, paths: Sequence[str], scale: Scale) -> bool:
+class Spent:
+    """The processor's seconds that requests take, of the process and of the server behind it.
+
+    What both take while nobody asks is measured first, and is no part of it.
+    """
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._pids, self._idle = pids, [0.0] * len(pids)
+        self._begin: tuple[float, list[float]] = (0.0, [])
+
+    async def rest(self, seconds: float) -> None:
+        """Measure what is spent while nobody asks."""
+        self.begin()
+        await asyncio.sleep(seconds)
+        self._idle = [each / seconds for each in self.so_far()]
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self._begin = time.perf_counter(), [family_seconds(pid) for pid in self._pids]
+
+    def so_far(self) -> list[float]:
+        """Return what was spent since the beginning, by process."""
+        began, before = self._begin
+        took = time.perf_counter() - began
+        now = [family_seconds(pid) for pid in self._pids]
+        return [end - start - took * idle for end, start, idle in zip(now, before, self._idle, strict=True)]
+
+    def told(self, count: int) -> str:
+        """Return the milliseconds for each of so many requests: of the service, and of the server if there is one."""
+        parts = [f"{1e3 * each / count:.2f}" for each in self.so_far()]
+        return " + ".join(parts) + (" ms (service + server)" if len(parts) > 1 else " ms")
+
+
+async def costs(url: str, paths: Sequence[str], spent: Spent, scale: Scale) -> None:
+    """Print the processor's time for one request of each kind, when no kept page answers it."""
+    print(f"  processor for one request, no page kept, load average {os.getloadavg()[0]:.1f}:", flush=True)
+    for path in paths:
+        spent.begin()
+        for number in range(scale.opened):
+            asking = Connection(url, headers=f"cookie: reader={path.encode().hex()[:40]}{number}\r\n")
+            await asking.get(path)
+            await asking.close()
+        print(f"    {path:50.50} {spent.told(scale.opened)}", flush=True)
+
+
+async def load(url: str, paths: Sequence[str], spent: Spent, scale: Scale) -> bool:
     """Ask at a fixed rate, whether earlier requests are answered or not; whether the slowest hundredth is in time."""
     free: asyncio.Queue[Connection] = asyncio.Queue()
     for _ in range(64):
         free.put_nowait(Connection(url))
     times: list[float] = []
     slowest: dict[str, float] = {}
+    spent.begin()
     began = time.perf_counter()
 
     async def one(number: int) -> None:
@@ -183,9 +238,13 @@ async def load(url: str, paths: Sequence[str], scale: Scale) -> bool:
         free.put_nowait(connection)
 
     await asyncio.gather(*(one(number) for number in range(RATE * scale.load_seconds)))
-    took = time.perf_counter() - began
+    took, processor = time.perf_counter() - began, spent.told(len(times))
     good = percentile(times, 99) <= P99
     worst = sorted(slowest, key=slowest.__getitem__)[-3:]
+    print(
+        f"  processor for one of {len(times):,} mixed requests: {processor}; the service alone could answer "
+        f"{len(times) / spent.so_far()[0]:.0f} a second on one core"
+    )
     print(f"  slowest of them: {', '.join(f'{each} {1e3 * slowest[each]:.0f} ms' for each in worst)}")
     print(
         f"  {RATE} requests a second for {scale.load_seconds} s: answered {len(times) / took:.0f} a second, "
@@ -256,22 +315,26 @@ async def watched(node: NodeProcess, scale: Scale) -> bool:
     return good
 
 
-async def filled(name: str, address: str, scale: Scale) -> bool:
+async def filled(name: str, address: str, scale: Scale, server: int | None = None) -> bool:
     """Fill the store and measure it."""
     began = time.perf_counter()
     await fill(address, jobs=JOBS, occurrences=OCCURRENCES)
     print(f"{name}: {JOBS:,} jobs and {OCCURRENCES:,} occurrences, filled in {time.perf_counter() - began:.0f} s")
-    return await measured(address, scale)
+    return await measured(address, scale, server)
 
 
-async def measured(address: str, scale: Scale) -> bool:
-    """Measure everything on one store; whether all of it is good enough."""
+async def measured(address: str, scale: Scale, server: int | None = None) -> bool:
+    """Measure everything on one store; whether all of it is good enough. `server` is the process of its server."""
     print(f"  load average of the machine: {', '.join(f'{each:.1f}' for each in os.getloadavg())}", flush=True)
     node = NodeProcess(address)
     await node.up()
     paths = await pages(node.url)
+    spent = Spent([node.pid] if server is None else [node.pid, server])
+    await spent.rest(5)
     enough = await budgets(node.url, paths, scale)
-    enough &= await load(node.url, await reads(node.url, paths), scale)
+    mixed = await reads(node.url, paths)
+    await costs(node.url, mixed, spent, scale)
+    enough &= await load(node.url, mixed, spent, scale)
     enough &= await watched(node, scale)
     async with AsyncExitStack() as opened:
         for _ in range(STREAMS):
@@ -289,8 +352,8 @@ def main() -> int:
     enough = True
     for each in wanted:
         if each == "postgres":
-            with durable_server() as (address, _):
-                enough &= asyncio.run(filled("PostgreSQL", address, scale))
+            with durable_server() as (address, server):
+                enough &= asyncio.run(filled("PostgreSQL", address, scale, server))
         elif each == "sqlite":
             with tempfile.TemporaryDirectory() as folder:
                 enough &= asyncio.run(filled("SQLite", f"sqlite:///{Path(folder) / 'store.db'}", scale))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, timedelta
@@ -56,11 +57,33 @@ def plain(data: object) -> Any:
     return str(data)
 
 
+def json_text(data: object) -> str:
+    """Return the text of `plain(data)`: the same bytes, without a copy of what is plain already.
+
+    Keys are texts, numbers or statuses: no answer has None or a truth value as a key.
+    """
+    try:
+        return json.dumps(data, default=_wrapped, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError):  # a key that is no text, an infinity
+        return json.dumps(plain(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _wrapped(data: object) -> Any:
+    """Return what JSON has no form for in one that it has; the encoder asks again for what is inside."""
+    if isinstance(data, Mapping):
+        return dict(data)
+    if isinstance(data, Iterable):
+        return list(data)
+    return plain(data)
+
+
 def data_of(given: object) -> Any:
     """Return a value as JSON can carry it: an object with its fields."""
     kind = type(given)
-    if kind in _PLAIN or kind is datetime:  # most of them, and a match asks for every kind in turn
-        return plain(given)
+    if kind is datetime:  # many of them, and a match asks for every kind in turn
+        return cast("datetime", given).isoformat().replace("+00:00", "Z")
+    if kind in _PLAIN:
+        return given
     match given:
         case Payload() | Overrides():
             return given.as_data()
@@ -76,8 +99,17 @@ def data_of(given: object) -> Any:
         case tuple() | list() | frozenset():
             return [data_of(item) for item in given]
     if is_dataclass(given):
-        return {name: data_of(getattr(given, name)) for name in _names(cast("Any", kind))}
+        return _fields_of(given, kind)
     return plain(given)
+
+
+def _fields_of(given: object, kind: type) -> dict[str, Any]:
+    """Return the fields of a value. Most of them are plain: for those no function is called."""
+    found = {}
+    for name in _names(cast("Any", kind)):
+        inner = getattr(given, name)
+        found[name] = inner if type(inner) in _PLAIN else data_of(inner)
+    return found
 
 
 @cache
@@ -88,8 +120,6 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 def job_text(job: Job) -> dict[str, Any]:
     """Return a definition with its id and version, from which `job_of` makes an equal one."""
-    import json
-
     from everytick.stores.definitions import write_definition
 
     return {
@@ -103,8 +133,6 @@ def job_text(job: Job) -> dict[str, Any]:
 
 def job_of(data: Mapping[str, Any]) -> Job:
     """Return the definition that `job_text` wrote."""
-    import json
-
     from everytick.stores.definitions import read_definition
 
     dates = {key: moment(data[key]) for key in ("created_at", "updated_at")}

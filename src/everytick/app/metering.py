@@ -9,12 +9,16 @@ from everytick.app.store_access import StoreAccess
 from everytick.errors import StoreUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from everytick.metrics.of_store import StoreReading
+    from everytick.metrics.text import Series
     from everytick.node.events import Listeners
     from everytick.node.settings import NodeSettings
+    from everytick.stores.base import JobRecord
 
 _KEPT_SECONDS = 5.0
-"""So long a reading of the store is used again: two servers that scrape ask it once."""
+"""How long a reading of the store is used again: two servers that scrape ask it once."""
 
 _ANSWER_SECONDS = 5.0
 """How long the store may take. A scrape usually waits ten seconds, and the node's own numbers must not be lost."""
@@ -26,14 +30,17 @@ class Metering(StoreAccess):
     settings: NodeSettings
     _listeners: Listeners
     _reading: tuple[float, StoreReading] | None = None
+    _written: tuple[StoreReading, int, Series] | None = None
 
-    async def metrics(self) -> str:
-        """Return all metrics in Prometheus' text format. If the store does not answer, those of this node alone."""
+    async def metrics(self, *, records: Sequence[JobRecord] | None = None) -> str:
+        """Return all metrics in Prometheus' text format. If the store does not answer, those of this node alone.
+
+        Give `records` if all jobs are known already: then the store is not asked for them.
+        """
         import platform
 
         from everytick import __version__
         from everytick.metrics.of_node import write_node
-        from everytick.metrics.of_store import write_store
         from everytick.metrics.text import Series
         from everytick.schedules.timezones import zone_data
 
@@ -41,15 +48,29 @@ class Metering(StoreAccess):
         series.add("everytick_build_info", 1, __version__, platform.python_version(), zone_data().version)
         write_node(series, meter)
         try:
-            reading = await self._read()
+            reading = await self._read(records)
         except (StoreUnavailable, TimeoutError):
             series.add("everytick_store_up", 0)
             return series.text()
         series.add("everytick_store_up", 1)
-        write_store(series, reading, meter, self.settings.node_timeout)
+        series.include(self._series_of(reading))
         return series.text()
 
-    async def _read(self) -> StoreReading:
+    def _series_of(self, reading: StoreReading) -> Series:
+        """Return the series of a reading. They are written once, unless the node has begun to count another job."""
+        from everytick.metrics.of_store import write_store
+        from everytick.metrics.text import Series
+
+        # The meter gives a label of its own to each job that it counts: their number says which have one.
+        meter, written = self._listeners.meter, self._written
+        if written is not None and written[0] is reading and written[1] == len(meter.jobs):
+            return written[2]
+        number, series = len(meter.jobs), Series()
+        write_store(series, reading, meter, self.settings.node_timeout)
+        self._written = (reading, number, series)
+        return series
+
+    async def _read(self, records: Sequence[JobRecord] | None) -> StoreReading:
         """Return what the store holds, some seconds old at most."""
         import asyncio
 
@@ -59,6 +80,6 @@ class Metering(StoreAccess):
         if kept is not None and monotonic() - kept[0] < _KEPT_SECONDS:
             return kept[1]
         async with asyncio.timeout(_ANSWER_SECONDS):
-            found = await read_store(await self._opened())
+            found = await read_store(await self._opened(), records)
         self._reading = (monotonic(), found)
         return found

@@ -44,13 +44,14 @@ class StoreReading:
     breaches: Sequence[BreachRecord]
 
 
-async def read_store(store: AnyStore) -> StoreReading:
-    """Ask the store for everything that is written of it."""
+async def read_store(store: AnyStore, records: Sequence[JobRecord] | None = None) -> StoreReading:
+    """Ask the store for everything that is written of it; for the jobs only if they are not given."""
     standing = (_O.PENDING, _O.RUNNING, _O.AWAITING_RETRY)
     found = [(await store.history(HistoryFilter(statuses=(each,), limit=_MOST_SEEN))).occurrences for each in standing]
+    jobs = await store.list() if records is None else records
     return StoreReading(
         await store.now(),
-        [record for record in await store.list() if record.job.owner not in (NOTICES, PROPOSALS)],
+        [record for record in jobs if record.job.owner not in (NOTICES, PROPOSALS)],
         await store.nodes(),
         [occurrence for some in found for occurrence in some],
         await store.ask(Counts()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING
 
 from everytick.metrics.catalogue import METRICS
@@ -32,13 +33,19 @@ class Series:
         if not any(counted.counts):
             return
         metric, lines, below = METRICS[name], self._of(name), 0
-        bounds = [_number(bound / timedelta(seconds=1)) for bound in counted.bounds]
-        for bound, count in zip([*bounds, "+Inf"], counted.counts, strict=True):
-            below += count
-            lines.append(f"{name}_bucket{_labelled((*metric.labels, 'le'), (*labels, bound))} {below}")
         own = _labelled(metric.labels, labels)
+        # The labels of the job are written once, not once for each of seventeen buckets.
+        before = f"{name}_bucket{own[:-1]}," if own else f"{name}_bucket{{"
+        for bound, count in zip(_bounds_text(counted.bounds), counted.counts, strict=True):
+            below += count
+            lines.append(f'{before}le="{bound}"}} {below}')
         lines.append(f"{name}_sum{own} {_number(counted.total / timedelta(seconds=1))}")
         lines.append(f"{name}_count{own} {below}")
+
+    def include(self, other: Series) -> None:
+        """Add everything that the other has."""
+        for name, lines in other._lines.items():
+            self._of(name).extend(lines)
 
     def text(self) -> str:
         """Return everything that was added, in the order of the catalogue."""
@@ -53,6 +60,12 @@ class Series:
                 yield f"# HELP {name} {metric.help}"
                 yield f"# TYPE {name} {metric.kind}"
                 yield from lines
+
+
+@cache
+def _bounds_text(bounds: tuple[timedelta, ...]) -> tuple[str, ...]:
+    """Return the upper bounds of buckets as labels. There are three such tuples."""
+    return (*(_number(bound / timedelta(seconds=1)) for bound in bounds), "+Inf")
 
 
 def _labelled(names: tuple[str, ...], values: tuple[str, ...]) -> str:

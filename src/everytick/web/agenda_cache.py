@@ -24,10 +24,10 @@ KEPT_SECONDS = 300.0
 """An older one, up to this age, is shown while the next one is counted. Beyond that the reader waits for it."""
 
 COUNT_SECONDS = 1.5
-"""So long all jobs are counted; what is left then is told."""
+"""Seconds for which the starts of all jobs are counted. The page then says how many jobs are left out."""
 
 QUICK_SECONDS = 0.05
-"""The first reader waits so long for all jobs, and then gets those that are counted in as long again."""
+"""Seconds that the first reader waits for all jobs. After as long again the page shows the jobs counted until then."""
 
 CHEAP_SECONDS = 0.25
 """What takes no longer is counted for the reader who has changed something."""

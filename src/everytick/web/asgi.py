@@ -92,7 +92,7 @@ def asgi(tick: Everytick, access: AccessSettings | None = None, *, identify: Ide
     )
     identity = Identity(tick, settings)
     app.state.tick, app.state.identify, app.state.readiness = tick, identify or identity, Readiness(tick)
-    app.state.identity = identity
+    app.state.identity, app.state.served_name = identity, tick.name
     known = KnownJobs(tick)
     app.state.hub, app.state.known_jobs, app.state.board = Hub(tick), known, Board(tick, known)
     app.state.agenda_cache, app.state.kept_pages = AgendaCache(tick, known), KeptPages()

@@ -1,6 +1,6 @@
 """What a route asks for: the application, the person who asks, and the role that the person needs.
 
-Every route declares a role with `needs`, also pages; `needs(None)` says that anybody may ask.
+Every route declares a role with `needs`, also pages; `needs(None)` says that no sign-in is needed.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -87,8 +87,8 @@ async def _job_meant(request: Request, tick: Everytick) -> JobRecord | None:
 _OF_OCCURRENCES = ("occurrence", "occurrence_id", "id")
 
 
-class Anybody:
-    """Lets everybody through: for health, sign-in and the files of pages."""
+class NeedsNoRole:
+    """Lets every request through: for health, sign-in and the files of pages."""
 
     role: Role | None = None
 
@@ -99,12 +99,12 @@ class Anybody:
 
 def needs(role: Role | None, *, on_each: bool = False) -> Any:
     """Return the dependency that guards a route: `dependencies=[needs(Role.OPERATOR)]`."""
-    return Depends(Anybody() if role is None else NeedsRole(role, on_each=on_each))
+    return Depends(NeedsNoRole() if role is None else NeedsRole(role, on_each=on_each))
 
 
 def role_needed(route: Any) -> Role | None:
-    """Return the role that a route needs, None if anybody may ask. Raise LookupError if the route declares nothing."""
+    """Return the role that a route needs, None if it needs none. Raise LookupError if the route declares nothing."""
     for dependency in route.dependant.dependencies:
-        if isinstance(dependency.call, (NeedsRole, Anybody)):
+        if isinstance(dependency.call, (NeedsRole, NeedsNoRole)):
             return dependency.call.role
     raise LookupError(f"{route.path} declares no role: add dependencies=[needs(...)]")

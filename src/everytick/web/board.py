@@ -6,12 +6,14 @@ pages of ten thousand jobs ask the store a few times a second.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from everytick.app import Everytick
+from everytick.app.store_access import open_store
 from everytick.domain.decisions import Span
+from everytick.domain.job import Job
 from everytick.domain.limits import Limits
 from everytick.domain.lookups import Breaches, LimitsAndBrakes, SpansOfJobs
 from everytick.domain.promises import BreachRecord
@@ -32,7 +34,7 @@ from everytick.domain.questions import (
     step_of,
 )
 from everytick.domain.snapshots import JobSnapshot
-from everytick.domain.statuses import ACTIVE
+from everytick.domain.statuses import ACTIVE, FAILURES
 from everytick.domain.values import value
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord, NodeRecord
@@ -44,7 +46,7 @@ from everytick.web.pictures.timeline import MANY_JOBS
 T = TypeVar("T")
 
 PATIENCE = 20.0
-"""An answer is kept for so many times as long as it took: asking takes at most a twentieth of the time."""
+"""An answer that took one second is kept for twenty: asking takes at most a twentieth of the time."""
 
 _CHEAP_SECONDS = 0.005
 """An answer that takes no longer is not kept."""
@@ -117,13 +119,21 @@ class Kept(Generic[T]):
         self._changes += 1
 
 
+class DayStep(NamedTuple):
+    """How many occurrences of all bands were due in a step of time, and how many of them failed."""
+
+    at: datetime
+    total: int
+    failed: int
+
+
 @value(frozen=True)
 class FleetState:
     """All jobs and nodes, what runs, and what went wrong, whatever part of it a reader looks at.
 
     `recent` has what runs now and what was due since `recent_after`. `day` counts the last 24 hours by band, in steps
-    of five minutes. What is found out of all jobs together is that of `Listed`. `took` is how long the store needed to
-    answer, in seconds.
+    of five minutes, and `steps` all bands together. `lengths` has the longest first. What is found out of all jobs
+    together is that of `Listed`. `took` is how long the store needed to answer, in seconds.
     """
 
     now: datetime
@@ -136,13 +146,15 @@ class FleetState:
     recent: Glances
     recent_after: datetime
     day: Sequence[Bucket]
+    steps: Sequence[DayStep]
     lengths: Mapping[str, JobLengths]
     silence: timedelta
     bands: Mapping[str, str]
     groups: Mapping[str, Sequence[JobRecord]]
     coming: Sequence[tuple[datetime, str]]
     bad: frozenset[str]
-    needs: frozenset[str]
+    needs: Mapping[str, Sequence[Job]]
+    parked: Mapping[str, str]
     revisions: int
     born: datetime | None
     ids: Mapping[str, str]
@@ -212,14 +224,14 @@ class Board:
         """Return what is known of all jobs and nodes."""
         begin = time.monotonic()
         tick = self._tick
-        store = await tick._opened()
+        store = await open_store(tick)
         now = await store.now()
         took = time.monotonic() - begin
         listed = await self._known.listed()
         records = listed.records
         back = RECENT if len(records) <= MANY_JOBS else RECENT_OF_MANY
         after, recent = await self._recent.get("", lambda: _recent(tick, now - back, now))
-        failures, day, lengths = await self._slow["counted"].get("", lambda: _counted(store, now, records))
+        failures, day, steps, lengths = await self._slow["counted"].get("", lambda: _counted(store, now, records))
         return FleetState(
             now,
             records,
@@ -231,6 +243,7 @@ class Board:
             recent,
             after,
             day,
+            steps,
             lengths,
             tick.settings.node_timeout,
             listed.bands,
@@ -238,6 +251,7 @@ class Board:
             listed.coming,
             listed.bad,
             listed.needs,
+            listed.parked,
             listed.revisions,
             listed.born,
             listed.ids,
@@ -247,7 +261,7 @@ class Board:
 
     async def _breaches(self) -> Sequence[BreachRecord]:
         """Return the promises that are broken now."""
-        store = await self._tick._opened()
+        store = await open_store(self._tick)
         wanted = Breaches(is_open=True, limit=_MOST_BREACHES)
         found: Sequence[BreachRecord] = await self._slow["breaches"].get("", lambda: store.ask(wanted))
         return found
@@ -258,7 +272,7 @@ class Board:
         return await self._sights.get(key, lambda: self._ask_sight(fleet, axis, job_ids, with_bands=with_bands))
 
     async def _ask_sight(self, fleet: FleetState, axis: Axis, job_ids: Sequence[str], *, with_bands: bool) -> Sight:
-        store = await self._tick._opened()
+        store = await open_store(self._tick)
         since, through = min(axis.after, fleet.now - RECENT), min(axis.through, fleet.now)
         step, ids = band_step(axis), tuple(job_ids)
         is_day = step == timedelta(minutes=5) and axis.after >= fleet.now - DAY
@@ -288,12 +302,23 @@ def _by_job(found: Glances, job_ids: Sequence[str]) -> dict[str, list[Glance]]:
 
 async def _counted(
     store: AnyStore, now: datetime, records: Mapping[str, JobRecord]
-) -> tuple[Sequence[FailureKind], Sequence[Bucket], Mapping[str, JobLengths]]:
-    """Return the failures of the last day, what each band did in it, and how long jobs take."""
+) -> tuple[Sequence[FailureKind], Sequence[Bucket], Sequence[DayStep], Mapping[str, JobLengths]]:
+    """Return the failures of the last day, what each band and all of them did in it, and how long jobs take."""
     ids = tuple(records) if len(records) <= _EXACT_LENGTHS else None
     asked = (Alike(now - DAY), Buckets(step_of(now - DAY, CELL), now, by=By.BAND), Lengths(ids))
     failures, day, lengths = await store.ask(QuestionBatch(asked))
-    return failures, day, lengths
+    longest_first = sorted(lengths.items(), key=lambda each: each[1].p50, reverse=True)
+    return failures, day, _steps(day), dict(longest_first)
+
+
+def _steps(day: Iterable[Bucket]) -> list[DayStep]:
+    """Return the steps of all bands together: pages add them up, and a day of 20 bands has 5,760 buckets."""
+    counts: dict[datetime, list[int]] = {}
+    for bucket in day:
+        both = counts.setdefault(bucket.at, [0, 0])
+        both[0] += bucket.tally.total
+        both[1] += bucket.tally.of(*FAILURES)
+    return [DayStep(at, total, failed) for at, (total, failed) in counts.items()]
 
 
 async def _recent(tick: Everytick, after: datetime, now: datetime) -> tuple[datetime, Glances]:

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from everytick.access.people import CameBy, Person
+from everytick.web.mounting import cookie_path, mount_of
 from everytick.web.problems import Problem
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -39,7 +40,7 @@ def csrf_token(request: Request) -> str:
     """Return the token of this browser's forms. It belongs to the session, or before sign-in to a cookie of its own.
 
     It is masked with random bytes that stand before it, so that no two answers hold the same text: the length of a
-    compressed page then tells nothing of the token, whatever else somebody gets into the page (BREACH).
+    compressed page then tells nothing of the token, whatever text an attacker gets into the page (BREACH).
     """
     mask = secrets.token_bytes(_TOKEN_BYTES)
     return (mask + _xor(mask, _bare_token(request))).hex()
@@ -173,10 +174,15 @@ def is_https(scope: Scope) -> bool:
 
 
 def cookie_name(scope: Scope, name: str) -> str:
-    """Return the name of a cookie of ours. With HTTPS and no prefix, no other site of the domain can set it."""
+    """Return the name of a cookie of ours. With HTTPS and no prefix, no other site of the domain can set it.
+
+    With several stores behind one address, each store has cookies of its own name.
+    """
+    mount = mount_of(scope)
+    own = name if mount is None else f"{name}.{mount.name}"
     if not is_https(scope):
-        return name
-    return f"__Secure-{name}" if scope.get("root_path") else f"__Host-{name}"
+        return own
+    return f"__Host-{own}" if cookie_path(scope) == "/" else f"__Secure-{own}"
 
 
 def cookie_of(request: Request, name: str) -> str | None:
@@ -188,7 +194,7 @@ def set_cookie_header(
     scope: Scope, name: str, text: str, *, seconds: int | None = None, same_site: str = "Strict"
 ) -> bytes:
     """Return the header that sets a cookie of ours: no script reads it, no other site's request carries it."""
-    parts = [f"{cookie_name(scope, name)}={text}", f"Path={scope.get('root_path') or '/'}"]
+    parts = [f"{cookie_name(scope, name)}={text}", f"Path={cookie_path(scope)}"]
     parts += ["HttpOnly", f"SameSite={same_site}"]
     parts += [] if seconds is None else [f"Max-Age={seconds}"]
     parts += ["Secure"] if is_https(scope) else []

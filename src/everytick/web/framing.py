@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from everytick.domain.values import value
 from everytick.web import words
+from everytick.web.mounting import StoreMount, mount_of
 from everytick.web.pictures.marks import glyph, word
 from everytick.web.words import WEEKDAYS, Viewer
 
@@ -91,6 +92,7 @@ class Frame:
     refresh: int = 0
     is_live: bool = False
     is_away: bool = False
+    mount: StoreMount | None = None
 
     @property
     def weekday(self) -> str:
@@ -103,7 +105,7 @@ def viewer_of(request: Request, now: datetime | None = None) -> Viewer:
     name = request.cookies.get(ZONE_COOKIE, "")
     try:
         zone, info = zone_named(name or host_zone())
-    except Exception:  # noqa: BLE001, a cookie is what anybody may write
+    except Exception:  # noqa: BLE001, a cookie may hold anything
         zone, info = zone_named(host_zone())
     theme = request.cookies.get(THEME_COOKIE, "")
     return Viewer(zone, info, now or datetime.now(UTC), theme if theme in THEMES else "")
@@ -147,6 +149,7 @@ def frame_of(request: Request, path: str, viewer: Viewer | None = None) -> Frame
         notices=getattr(request.state, "notices", ()),
         store=getattr(request.app.state, "store_said", ""),
         zone_data=_zone_data(),
+        mount=mount_of(request.scope),
     )
 
 

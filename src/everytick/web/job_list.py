@@ -69,6 +69,11 @@ class JobFilter:
         named = {"q": self.q, "tag": self.tag, "owner": self.owner, "state": self.state}
         return {name: said for name, said in named.items() if said}
 
+    @property
+    def is_of_all(self) -> bool:
+        """Whether every job is meant, whatever its state."""
+        return not (self.q or self.tag or self.owner)
+
     def means(self, record: JobRecord) -> bool:
         """Whether the job is meant, whatever its state."""
         job = record.job
@@ -91,12 +96,6 @@ class ListedJob:
         """Its name."""
         return self.record.job.name
 
-    @property
-    def place(self) -> tuple[int, float, str]:
-        """Where it stands: by need, then by what comes next."""
-        coming = self.record.next_run
-        return min(_RANKS[self.state], _LAST), _FAR if coming is None else coming.timestamp(), self.name
-
 
 @value(frozen=True)
 class JobList:
@@ -116,8 +115,8 @@ class JobList:
 
         A name that is no longer listed begins at the front.
         """
-        names = [each.name for each in self.jobs]
-        begin = names.index(after) + 1 if after in names else 0
+        places = (place for place, each in enumerate(self.jobs, 1) if each.name == after)
+        begin = next(places, 0) if after else 0
         return self.jobs[begin : begin + size], begin, begin + size < len(self.jobs)
 
 
@@ -129,23 +128,32 @@ async def job_list(tick: Everytick, records: Iterable[JobRecord], wanted: JobFil
         held = newest.get(occurrence.job_id)
         if held is None or _urgency(occurrence) > _urgency(held):
             newest[occurrence.job_id] = occurrence
-    meant = [record for record in records if wanted.means(record)]
-    found = [listed_job(record, newest.get(record.job.id), now) for record in meant]
-    counts = Counter(str(each.state) for each in found)
-    kept = [each for each in found if not wanted.state or each.state == wanted.state]
-    return JobList(sorted(kept, key=lambda each: each.place), counts, len(found))
+    found = []
+    for record in records if wanted.is_of_all else filter(wanted.means, records):
+        active = newest.get(record.job.id)
+        found.append((job_state(record, active, now), record, active))
+    counts: Counter[str] = Counter([state for state, _, _ in found])
+    places = [
+        (*_place(state, record), ListedJob(record, state, active))
+        for state, record, active in found
+        if not wanted.state or state == wanted.state
+    ]
+    # Names differ, so that no two jobs are compared.
+    return JobList([place[-1] for place in sorted(places)], counts, len(found))
 
 
 def _urgency(occurrence: Occurrence) -> int:
     return (_S.QUEUED, _S.PENDING, _S.RUNNING, _S.AWAITING_RETRY).index(occurrence.status)
 
 
-def listed_job(record: JobRecord, active: Occurrence | None, now: datetime) -> ListedJob:
-    """Return the job with its state: what needs a look goes before what only is so."""
-    return ListedJob(record, _state(record, active, now), active)
+def _place(state: JobState, record: JobRecord) -> tuple[int, float, str]:
+    """Return where a job stands: by need, then by what comes next."""
+    coming = record.next_run
+    return min(_RANKS[state], _LAST), _FAR if coming is None else coming.timestamp(), record.job.name
 
 
-def _state(record: JobRecord, active: Occurrence | None, now: datetime) -> JobState:
+def job_state(record: JobRecord, active: Occurrence | None, now: datetime) -> JobState:
+    """Return the state of a job: what needs a look goes before what only is so."""
     grace = record.job.settings.grace
     if active is not None and active.status is _S.AWAITING_RETRY:
         return JobState.AWAITING_RETRY

@@ -18,11 +18,11 @@ from fastapi.responses import Response
 from everytick.domain.values import value
 from everytick.web.rendering import takes_gzip
 
-CHEAP_SECONDS = 0.02
-"""A page that takes no longer is made for every reader."""
+CHEAP_SECONDS = 0.005
+"""A page that takes no longer is made for every reader. One that takes as long is a tenth of a second old at most."""
 
 PATIENCE, LONGEST_SECONDS = 20.0, 2.0
-"""A page is kept for so many times as long as it took, and no longer than so many seconds."""
+"""A page is kept for twenty times as long as it took to make, and for two seconds at most."""
 
 MOST = 64
 """How many pages are kept."""

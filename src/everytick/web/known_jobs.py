@@ -15,6 +15,8 @@ from fastapi import Request
 
 from everytick.app import Everytick
 from everytick.app.proposals import read_proposal
+from everytick.app.store_access import open_store
+from everytick.domain.job import Job
 from everytick.domain.promises import promises_of
 from everytick.domain.proposals import OWNER, Proposal
 from everytick.domain.questions import band_of
@@ -26,13 +28,13 @@ CHEAP_SECONDS = 0.02
 """A list that takes no longer is not kept."""
 
 AT_ONCE = 500
-"""So many jobs are read by one question: some milliseconds."""
+"""Most jobs that one question reads: it takes some milliseconds."""
 
 COMING = 100
-"""So many of the first runs to come are known, one of each job."""
+"""How many runs to come are known, the next one of each job."""
 
-_PATIENCE = 10.0
-"""A list is read again after so many times as long as it took: reading takes at most a tenth of the time."""
+_PATIENCE = 20.0
+"""A list that took one second to read is read again after twenty: reading takes at most a twentieth of the time."""
 
 _SOONEST, _LATEST = 1.0, 5.0
 """The bounds of that, in seconds."""
@@ -45,9 +47,11 @@ _WATCHED_SECONDS = 60.0
 class Listed:
     """All jobs in service, and what is found out about each of them once for as long as the list is kept.
 
-    `records` are by id, in the order of their names, and `ids` by name. `groups` are the jobs of each band, `coming` is
-    when those run next that come first. `bad` are the jobs whose last end was a failure, `needs` is what nodes must
-    have to run them all. `revisions` grows with every change, `born` is when the first one was made.
+    `records` are by id, in the order of their names, and `ids` by name. `by_name` are the same, sorted as Python sorts
+    texts: a server may sort them in another way. `groups` are the jobs of each band, `coming` is when those run next
+    that come first. `bad` are the jobs whose last end was a failure, `needs` are the jobs by what a node must have to
+    run them, `parked` is why some are not planned. `revisions` grows with every change, `born` is when the first job
+    was made.
     """
 
     records: Mapping[str, JobRecord]
@@ -56,11 +60,13 @@ class Listed:
     groups: Mapping[str, Sequence[JobRecord]]
     coming: Sequence[tuple[datetime, str]]
     bad: frozenset[str]
-    needs: frozenset[str]
+    needs: Mapping[str, Sequence[Job]]
+    parked: Mapping[str, str]
     has_promises: bool
     revisions: int
     born: datetime | None
     ids: Mapping[str, str]
+    by_name: Sequence[JobRecord]
 
     @property
     def proposals(self) -> list[Proposal]:
@@ -80,12 +86,24 @@ def listed_of(found: Sequence[JobRecord]) -> Listed:
         _groups(records, bands),
         nsmallest(COMING, _coming(records.values())),
         frozenset(id_ for id_, record in records.items() if is_bad(record)),
-        frozenset(record.job.needs for record in records.values()),
+        _needing(record.job for record in records.values()),
+        {id_: record.parked_reason for id_, record in records.items() if record.parked_reason},
         any(promises_of(record.job.settings) for record in records.values()),
         sum(record.revision + record.run_count for record in records.values()),
         min((at for at in born if at is not None), default=None),
         {record.job.name: id_ for id_, record in records.items()},
+        by_name(records.values()),
     )
+
+
+def name_of(record: JobRecord) -> str:
+    """Return the name of a job."""
+    return record.job.name
+
+
+def by_name(records: Iterable[JobRecord]) -> list[JobRecord]:
+    """Return the jobs in the order of their names."""
+    return sorted(records, key=name_of)
 
 
 def _groups(records: Mapping[str, JobRecord], bands: Mapping[str, str]) -> dict[str, list[JobRecord]]:
@@ -93,6 +111,13 @@ def _groups(records: Mapping[str, JobRecord], bands: Mapping[str, str]) -> dict[
     for id_, record in records.items():
         groups.setdefault(bands[id_], []).append(record)
     return groups
+
+
+def _needing(jobs: Iterable[Job]) -> dict[str, list[Job]]:
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        found.setdefault(job.needs, []).append(job)
+    return found
 
 
 def _coming(records: Iterable[JobRecord]) -> Iterator[tuple[datetime, str]]:
@@ -137,6 +162,13 @@ class KnownJobs:
         # Shielded: a reader who leaves must not end what others wait for.
         return await asyncio.shield(self._read())
 
+    def at_hand(self) -> Listed | None:
+        """Return the jobs if pages have had them read, at most some seconds ago.
+
+        To ask for it does not keep them known: for a program that asks every 15 s they would be read more often.
+        """
+        return self._listed if time.monotonic() < self._until else None
+
     async def records(self) -> Sequence[JobRecord]:
         """Return the jobs by name."""
         return list((await self.listed()).records.values())
@@ -160,7 +192,7 @@ class KnownJobs:
     async def _ask(self, begin: float) -> Listed:
         reading = asyncio.current_task()
         try:
-            found = await _all_jobs(await self._tick._opened())
+            found = await _all_jobs(await open_store(self._tick))
             took = time.monotonic() - begin
             # Many jobs are looked at in a thread, so that no tick of a node beside it waits.
             listed = await asyncio.to_thread(listed_of, found) if took > self._cheap else listed_of(found)

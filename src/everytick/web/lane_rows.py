@@ -45,7 +45,7 @@ _MOST_UNRUN = 200
 _S = OccurrenceStatus
 _WITH_ERRORS = FAILURES | {_S.AWAITING_RETRY}
 BAND_PARTS = 48
-"""A busy lane is a band of about so many steps before now."""
+"""About how many steps before now a busy lane has, which is drawn as a band."""
 
 
 @value(frozen=True)
@@ -263,7 +263,7 @@ def _no_next(record: JobRecord, now: datetime) -> str:
 def _note(record: JobRecord, active: Sequence[Glance], usual: JobLengths | None, now: datetime, viewer: Viewer) -> str:
     """Return the words beside the name: how long, how late, since when."""
     if record.pause is not None and record.pause.holds(now):
-        return f"since {viewer.when(record.pause.since)}"
+        return f"since {viewer.day_or_clock(record.pause.since)}"
     for run in active:
         if overruns(run, usual, now) and run.started_at is not None:
             return words.length(now - run.started_at)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from everytick.answers.wire import LARGEST_BODY
@@ -48,6 +48,9 @@ class BodyLimits:
                 passed = _again(body, receive)
         except Problem as refused:
             await plain_answer(refused)(scope, receive, send)
+            return
+        except ClientDisconnect:
+            # Nobody is left to answer. The server would log a traceback, and anybody could fill the log with them.
             return
         await self._app(scope, passed, send)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from everytick.app.proposals import read_proposal
 from everytick.domain.names import kept_once
-from everytick.domain.nodes import unknown_targets, unmet_needs
+from everytick.domain.nodes import unknown_targets, unmet_by_need
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 from everytick.web import words
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.domain.decisions import Span
+    from everytick.domain.job import Job
     from everytick.domain.questions import FailureKind, Glance
     from everytick.stores.base import JobRecord
     from everytick.web.board import FleetState, Sight
@@ -346,35 +347,40 @@ def _held(fleet: FleetState) -> Iterator[LookLine]:
 
 def _parked(fleet: FleetState) -> Iterator[LookLine]:
     """Jobs that are not planned, and those that no living node can run."""
-    told: dict[str, str] = {}
-    for record in fleet.records.values():
-        if record.parked_reason:
-            told[record.job.name] = record.parked_reason
-    facts = [node.facts for node in fleet.living if node.facts is not None]
-    met = {each for told_by in facts for each in told_by.met}
-    if fleet.needs - met or any(told_by.unknown_targets for told_by in facts):
-        jobs = [record.job for record in fleet.records.values()]
-        for name, why in {**unmet_needs(jobs, facts, fleet.now), **unknown_targets(jobs, facts)}.items():
-            told.setdefault(name, f"no live node can run it: {why}")
-    if not told:
-        return
-    by_cause: dict[str, list[str]] = {}
-    for name, why in told.items():
-        by_cause.setdefault(why, []).append(name)
-    ids = {record.job.name: id_ for id_, record in fleet.records.items()}
-    for why, names in list(by_cause.items())[:_MOST_OF_A_KIND]:
-        who = names[0] if len(names) == 1 else words.count(len(names), "job")
-        one = len(names) == 1
+    by_cause: dict[str, list[Job]] = {}
+    for id_, why in fleet.parked.items():
+        by_cause.setdefault(why, []).append(fleet.records[id_].job)
+    for why, jobs in _without_node(fleet).items():
+        left = [job for job in jobs if job.id not in fleet.parked] if fleet.parked else jobs
+        if left:
+            by_cause.setdefault(f"no live node can run it: {why}", []).extend(left)
+    for why, jobs in list(by_cause.items())[:_MOST_OF_A_KIND]:
+        one = len(jobs) == 1
+        who = jobs[0].name if one else words.count(len(jobs), "job")
         yield LookLine(
             "failed_stale",
             kept_once(who),
             f"{'is' if one else 'are'} not run",
             "/jobs/{}" if one else "/jobs",
             what=f": {words.cut(why)}",
-            parts=(names[0],) if one else (),
-            jobs=tuple(ids[name] for name in names),
+            parts=(jobs[0].name,) if one else (),
+            jobs=tuple([job.id for job in jobs]),
             tone=WRONG,
         )
+
+
+def _without_node(fleet: FleetState) -> dict[str, list[Job]]:
+    """Return the jobs that no living node can run, by the reason. Only jobs in doubt are looked at."""
+    facts = [node.facts for node in fleet.living if node.facts is not None]
+    named = {id_ for told_by in facts for id_, _ in told_by.unknown_targets}
+    doubted = sorted((fleet.records[id_].job for id_ in named if id_ in fleet.records), key=lambda job: job.name)
+    found, unknown = unmet_by_need(fleet.needs, facts, fleet.now), unknown_targets(doubted, facts)
+    if unknown:
+        found = {why: [job for job in jobs if job.name not in unknown] for why, jobs in found.items()}
+    for job in doubted:
+        if job.name in unknown:
+            found.setdefault(unknown[job.name], []).append(job)
+    return found
 
 
 def _proposals(fleet: FleetState) -> Iterator[LookLine]:

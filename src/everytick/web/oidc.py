@@ -1,4 +1,4 @@
-"""OpenID Connect: a provider says who somebody is. Code flow with PKCE, state and nonce; authlib judges the token."""
+"""OpenID Connect: a provider says who the person is. Code flow with PKCE, state and nonce; authlib judges the token."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ again when the router reads the parameter.
 """
 
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlencode
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -64,8 +64,8 @@ def link(root_path: str, path: str, *parts: str, **query: object) -> str:
 
     Each `{}` is filled with a name, as one part of the path. A query value that is None is left out.
     """
-    from urllib.parse import urlencode
-
     filled = path.format(*(quote(part, safe="") for part in parts)) if parts else path
+    if not query:
+        return f"{root_path.rstrip('/')}{filled}"
     asked = urlencode({key: value for key, value in query.items() if value is not None}, doseq=True)
     return f"{root_path.rstrip('/')}{filled}{'?' + asked if asked else ''}"

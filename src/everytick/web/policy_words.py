@@ -30,7 +30,7 @@ ALWAYS_SHOWN = (
     "queue",
     "retention",
 )
-"""The policies that people ask for first, shown also where nobody has set them."""
+"""The policies that people ask for first, shown also where they have their default."""
 
 _ELSEWHERE = frozenset({"description", "tags", "depends_on", "enabled", "success_within", "start_by", "finish_by"})
 """The policies that the page tells of in another place."""

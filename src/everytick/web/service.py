@@ -11,15 +11,17 @@ import threading
 import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlunsplit
 from weakref import WeakKeyDictionary
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from everytick.app import Everytick
 from everytick.app.serving import Listening
-from everytick.web.asgi import Service, asgi
+from everytick.web.asgi import asgi
+from everytick.web.rendering import compile_templates
 
 T = TypeVar("T")
 
@@ -36,6 +38,18 @@ _MOST_CONNECTIONS = 1_000
 """Beyond so many open connections a request is answered with 503 at once."""
 
 
+class Servable(Protocol):
+    """What a server serves: the service of one application, or those of several stores."""
+
+    def end(self) -> None:
+        """Tell every open event stream to end."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        ...
+
+
 class _Server(uvicorn.Server):
     """A server that leaves signals to the application."""
 
@@ -48,8 +62,8 @@ class _Server(uvicorn.Server):
 class WebServer:
     """The service of one application, from `start` to `close`."""
 
-    def __init__(self, tick: Everytick, listening: Listening, service: Service | None = None) -> None:
-        self.service = asgi(tick, listening.access) if service is None else service
+    def __init__(self, tick: Everytick, listening: Listening, service: Servable | None = None) -> None:
+        self.service: Servable = asgi(tick, listening.access) if service is None else service
         self._listening = listening
         self._server: _Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -66,6 +80,7 @@ class WebServer:
         self._tasks = [
             asyncio.create_task(self._server.serve([bound])),
             asyncio.create_task(_close_idle(self._server)),
+            asyncio.create_task(compile_templates()),
         ]
         return self.url
 
@@ -76,9 +91,10 @@ class WebServer:
             return
         self.service.end()
         server.should_exit = True
-        serving, sweeping = self._tasks
-        sweeping.cancel()
-        await asyncio.gather(serving, sweeping, return_exceptions=True)
+        serving, *others = self._tasks
+        for task in others:
+            task.cancel()
+        await asyncio.gather(serving, *others, return_exceptions=True)
 
 
 class WebThread:
@@ -124,7 +140,7 @@ class WebThread:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
 
-def _config(service: Service, listening: Listening) -> uvicorn.Config:
+def _config(service: Servable, listening: Listening) -> uvicorn.Config:
     return uvicorn.Config(
         service,
         root_path=listening.prefix,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from heapq import nsmallest
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from everytick.domain.ids import job_id
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     from everytick.web.pictures.axis import Axis
 
 LATE_AFTER = timedelta(minutes=1)
-"""A run that begins so long after its instant is shown as late."""
+"""A run that begins a minute after its instant, or later, is shown as late."""
 
 _OVER, _LEAST_OVER = 1.5, timedelta(seconds=10)
-"""A run that takes so many times as long as nearly all others, and so much longer, needs a look."""
+"""A run needs a look that takes half as long again as nearly all others, and at least ten seconds longer."""
 
 _WIDE = 2
-"""A run is long if it is wider than so many pixels."""
+"""A run is drawn as long if it is wider than two pixels."""
 
 
 def late_by(run: Glance, now: datetime) -> timedelta:
@@ -73,9 +74,8 @@ def _long(fleet: FleetState, axis: Axis) -> list[str]:
     wide, through, records = _WIDE * axis.pixel, axis.through, fleet.records
     due = (
         (record.next_run, id_)
-        for id_, usual in fleet.lengths.items()
-        if usual.p50 > wide
-        and (record := records.get(id_)) is not None
+        for id_, _ in takewhile(lambda each: each[1].p50 > wide, fleet.lengths.items())
+        if (record := records.get(id_)) is not None
         and record.next_run is not None
         and record.next_run <= through
         and record.pause is None

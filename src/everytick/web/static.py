@@ -68,9 +68,12 @@ def _without_blanks(style: str) -> str:
     bare = re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
     bare = re.sub(r"\s*\n\s*", "\n", bare)
     bare = re.sub(r"\s*([{};,>])\s*", r"\1", bare).replace(";}", "}").strip()
+    # Before a class or a heading, never in a sum, where the blanks must stay.
+    bare = re.sub(r" \+ (?=\.[a-z]|h[1-6]\b)", "+", bare)
     # Between a property and its value, never in a selector.
     bare = re.sub(r"([{;][-a-z0-9]+):\s+", r"\1:", bare)
-    return _by_layer(re.sub(r"\((m(?:in|ax)-width): ", r"(\1:", bare))
+    bare = re.sub(r"\(([a-z-]+): ", r"(\1:", bare).replace("@media (", "@media(").replace(" !important", "!important")
+    return _by_layer(bare)
 
 
 def _by_layer(style: str) -> str:
@@ -82,7 +85,19 @@ def _by_layer(style: str) -> str:
             layers.setdefault(head, []).append(body[:-1])
         else:
             rest.append(rule)
-    return "".join((*rest, *(f"{head}{{{''.join(parts)}}}" for head, parts in layers.items())))
+    return "".join((*rest, *(f"{head}{{{_by_width(''.join(parts))}}}" for head, parts in layers.items())))
+
+
+def _by_width(layer: str) -> str:
+    """Return a layer with one block for each condition, where the last of them stood: narrow comes after wide."""
+    plain, conditions = [], dict[str, str]()
+    for rule in _rules(layer):
+        head, _, body = rule.partition("{")
+        if head.startswith("@media"):
+            conditions[head] = conditions.pop(head, "") + body[:-1]
+        else:
+            plain.append(rule)
+    return "".join((*plain, *(f"{head}{{{body}}}" for head, body in conditions.items())))
 
 
 def _rules(style: str) -> Iterator[str]:

@@ -36,7 +36,7 @@ _LINGER_SECONDS = 30.0
 """How long the hub listens after its last reader: a browser that lost its connection is back within some seconds."""
 
 _MOST_TOLD = 5_000
-"""Of so many events it is remembered that they were told: the node and the store tell of the same ones."""
+"""How many events are remembered as told: the node and the store tell of the same ones."""
 
 _REPEATED = frozenset({Happening.ATTEMPT_ENDED, Happening.RETRY_PLANNED})
 

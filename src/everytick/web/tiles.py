@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from everytick.domain.statuses import FAILURES, OccurrenceStatus
+from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 from everytick.web import words
 from everytick.web.known_jobs import COMING
@@ -74,10 +74,10 @@ _WAITING = (_S.PENDING, _S.QUEUED, _S.AWAITING_RETRY)
 def _starts_by_step(fleet: FleetState) -> list[int]:
     """Return how many runs were due in each quarter of an hour of the last twelve hours."""
     counts = [0] * 48
-    for bucket in fleet.day:
-        place = 48 - 1 - (fleet.now - bucket.at) // timedelta(minutes=15)
+    for step in fleet.steps:
+        place = 48 - 1 - (fleet.now - step.at) // timedelta(minutes=15)
         if 0 <= place < 48:
-            counts[place] += bucket.tally.total
+            counts[place] += step.total
     return counts
 
 
@@ -94,12 +94,11 @@ def _late(fleet: FleetState, link: Callable[..., str]) -> Tile:
 
 def _failed(fleet: FleetState, link: Callable[..., str]) -> Tile:
     hours, failed, total = [0] * 24, 0, 0
-    for bucket in fleet.day:
-        bad = bucket.tally.of(*FAILURES)
-        failed, total = failed + bad, total + bucket.tally.total
-        place = 23 - (fleet.now - bucket.at) // _HOUR
+    for step in fleet.steps:
+        failed, total = failed + step.failed, total + step.total
+        place = 23 - (fleet.now - step.at) // _HOUR
         if 0 <= place < 24:
-            hours[place] += bad
+            hours[place] += step.failed
     unmended = len(fleet.bad)
     more = f"{words.number(unmended)} not made good since" if unmended else "all made good since" if failed else ""
     return Tile(
@@ -134,7 +133,7 @@ def _next(fleet: FleetState, viewer: Viewer, link: Callable[..., str]) -> Tile:
 
 _SECOND = timedelta(seconds=1)
 _GRACE = timedelta(seconds=10)
-"""So long a job may be due before the tile says that it waits: `next_run` is as of the last plan."""
+"""How long a job may be due before the tile says that it waits: `next_run` is as of the last plan."""
 
 
 def _nodes(fleet: FleetState, link: Callable[..., str]) -> Tile:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from everytick.app import Everytick
+from everytick.app.store_access import open_store
 from everytick.domain.questions import Glance, Glances
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.errors import EverytickError
@@ -38,7 +39,7 @@ class Watch:
     async def look(self) -> None:
         """Tell what is new. A store that does not answer is told once, and so is its return."""
         try:
-            store = await self._tick._opened()
+            store = await open_store(self._tick)
             now = await store.now()
             if await self._is_alone(now):
                 self.pause, self._seen = _PAUSE_ALONE, None

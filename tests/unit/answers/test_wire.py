@@ -1,7 +1,7 @@
 """Answers read back equal from their JSON, so that a client has the values that the application has."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from everytick import Retry, cron, every
 from everytick.answers import fleet, jobs, occurrences, runs_to_come
 from everytick.answers.values import JobStatus, JobVersion, PartChange, Preview, UpcomingRun, VersionDiff
-from everytick.answers.wire import data_of, plain, value_of
+from everytick.answers.wire import data_of, json_text, plain, value_of
 from everytick.deciding.coverage import CoverageLedger, CoverageSpan, CoverageState
 from everytick.deciding.explanation import Explanation, Verdict
 from everytick.deciding.forecast import LikelyBreach
@@ -33,6 +33,7 @@ from everytick.domain.proposals import Proposal
 from everytick.domain.questions import Bucket, DayTally, FailureKind, JobLengths, Tally
 from everytick.domain.snapshots import Ended, PausedSpan
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.exits import Exit
 from everytick.stores.base import ClaimKey, JobRecord, NodeRecord, Whole
 
 AT = datetime(2026, 11, 17, 2, 30, tzinfo=UTC)
@@ -208,3 +209,34 @@ def test_the_definition_is_the_text_that_stores_keep() -> None:
 
     assert data_of(simple)["id"] == job_id("a")
     assert data_of(simple)["definition"]["schedule"] == "every: 1h"
+
+
+class Odd(Mapping[str, object]):
+    """A mapping that is no dictionary."""
+
+    def __getitem__(self, key: str) -> object:
+        return {"at": AT, "of": (1, 2)}[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("at", "of"))
+
+    def __len__(self) -> int:
+        return 2
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"at": AT, "took": timedelta(seconds=1.5), "status": OccurrenceStatus.FAILED, "text": 'ä \u2028 "quoted"'},
+        {"items": [data_of(OCCURRENCE), OCCURRENCE.scheduled_for], "cursor": None, "is": True, "of": 1},
+        {"share": float("nan"), "items": (float("inf"), 0.1)},
+        {3: 4, OccurrenceStatus.FAILED: 5},
+        {("a", 1): "keys that are no text"},
+        {"inner": Odd(), "some": frozenset({1}), "kind": Overlap.QUEUE, "other": object},
+        [Exit.FAILED, AT.date()],
+    ],
+)
+def test_an_answer_has_the_bytes_of_its_plain_form(data: object) -> None:
+    """The encoder writes what it knows by itself, and the form stays the same."""
+    wanted = json.dumps(plain(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    assert json_text(data) == wanted

@@ -100,6 +100,32 @@ def test_a_node_counts_runs_attempts_and_lengths() -> None:
     living(story)
 
 
+def test_the_waits_of_claims_skipped_instants_and_errors_are_told() -> None:
+    """S1-027: claim latency, skipped schedules, error rate. Duplicates are counted in unit/node/test_outage.py."""
+
+    async def story(world: World) -> None:
+        await world.define("good", well, every("1m", start=NOON), recovery="mark_as_missed", grace="1s")
+        bad = await world.define("bad", boom)
+        await pause("3m30s")
+        node = world.node()
+        await node.start()
+        await pause("1m")
+        await world.ended(await world.trigger(bad))
+        found = await scraped(world, node)
+        await node.stop()
+
+        assert found.of("everytick_claim_delay_seconds_count") == 2
+        assert found.of("everytick_claim_delay_seconds_bucket", le="+Inf") == 2
+        assert found.of("everytick_instants_skipped_total", job="good", reason="missed") == 3
+        ends = {
+            status: found.all("scheduler_job_occurrences_total", status=status) for status in ("completed", "failed")
+        }
+        assert [sum(each.values()) for each in ends.values()] == [1, 1]
+        assert "everytick_duplicate_runs_total" in METRICS
+
+    living(story)
+
+
 def test_a_long_job_a_retry_loop_and_a_wait_for_a_slot_are_told_apart() -> None:
     """S0-108: three jobs that have not ended look alike, and each series shows which is which."""
 

@@ -322,7 +322,7 @@ async def test_a_viewer_has_no_deed(viewer: httpx2.AsyncClient, deed: str) -> No
 async def test_everything_that_can_be_done_is_listed_and_leads_somewhere(client: httpx2.AsyncClient) -> None:
     for index in ("/jobs/etl-orders/do", "/do"):
         page = await client.get(index)
-        links = re.findall(r'<a class="name" href="([^"]*/do/\w+)">', page.text)
+        links = re.findall(r'<a class="name nw" href="([^"]*/do/\w+)">', page.text)
         assert len(links) > 2
         for link in links:
             assert (await client.get(link)).status_code == 200, link

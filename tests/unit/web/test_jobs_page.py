@@ -62,6 +62,29 @@ async def test_what_needs_a_look_comes_first_and_the_heading_says_it(
     assert EVIL not in page.text
 
 
+async def test_a_page_lists_schedules_with_their_next_run_and_leads_to_all_that_is_done_to_them(
+    client: httpx2.AsyncClient, tick: Everytick
+) -> None:
+    """S1-026: all schedules with their next fire time, a button to pause or resume, one to reschedule, the history."""
+    async with tick:
+        await (await tick.trigger("broken")).wait("30s")
+        await tick.pause("held")
+        rows = {name: await tick.status(name) for name in ("broken", "well")}
+        listed = await client.get("/jobs")
+        running, held = await client.get("/jobs/broken"), await client.get("/jobs/held")
+        past = await client.get("/history?job=broken")
+
+    for name, status in rows.items():
+        assert status.next_run is not None
+        row = listed.text.partition(f'<span class="name">{name}</span>')[2].partition("</tr>")[0]
+        assert f'datetime="{status.next_run:%Y-%m-%dT%H:%M:%S}' in row, name
+    assert 'href="/jobs/broken/do/pause"' in running.text
+    assert 'href="/jobs/held/do/resume"' in held.text
+    assert 'href="/jobs/broken/do/reschedule"' in running.text
+    assert 'href="/history?job=broken&amp;w=30d"' in running.text
+    assert "ValueError: no <b>table</b>" in text_of(past)
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [
@@ -195,10 +218,10 @@ def test_script_stays_within_its_budget() -> None:
 
 
 async def test_late_and_due_jobs_need_a_look(client: httpx2.AsyncClient, tick: Everytick) -> None:
-    from everytick.web.job_list import JobState, listed_job
+    from everytick.web.job_list import JobState, job_state
 
     record = await tick.job("well")
     assert record.next_run is not None
     later = record.next_run + record.job.settings.grace + timedelta(seconds=1)
-    assert listed_job(record, None, datetime.now(UTC)).state is JobState.NEVER_RAN
-    assert listed_job(record, None, later).state is JobState.LATE
+    assert job_state(record, None, datetime.now(UTC)) is JobState.NEVER_RAN
+    assert job_state(record, None, later) is JobState.LATE

@@ -174,6 +174,19 @@ async def test_the_list_is_read_again_behind_the_pages_while_people_look(
     known.forget()
 
 
+async def test_who_takes_the_jobs_at_hand_has_them_neither_read_nor_kept(tick: Everytick, store: Counted) -> None:
+    """S0-107: a program that asks for metrics now and then must not have ten thousand jobs read again and again."""
+    known = KnownJobs(tick, cheap=0.0)
+    assert known.at_hand() is None
+    listed = await known.listed()
+    wanted_at = known._wanted_at
+
+    assert known.at_hand() is listed
+    assert (known._wanted_at, store.questions.count("list")) == (wanted_at, 1)
+    known.forget()
+    assert known.at_hand() is None
+
+
 async def test_schedules_of_very_many_jobs_are_one_list_sent_in_parts(
     tick: Everytick, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from everytick.access.people import Person, Role
 from everytick.errors import StoreUnavailable
 from everytick.metrics.catalogue import METRICS
 from everytick.web.asking import role_needed
+from everytick.web.known_jobs import KnownJobs
 from everytick.web.metrics import router
 from tests.unit.metrics.reading import read
 
@@ -62,3 +63,38 @@ def test_it_needs_a_person_that_may_look() -> None:
     [route] = router.routes
     assert role_needed(route) is Role.VIEWER
     assert Person("prometheus", Role.VIEWER).may(Role.VIEWER)
+
+
+async def test_a_job_that_the_node_begins_to_count_has_its_own_label_at_once(
+    client: httpx2.AsyncClient, tick: Everytick
+) -> None:
+    """S0-107: what is written of a reading is kept with it, and the meter decides which jobs have a label."""
+    meter = tick._listeners.meter
+    meter.limit = 1
+    first = {each["job"] for each in read((await client.get("/metrics")).text).labels("everytick_job_paused")}
+    meter.lost((await tick.job("orders/daily")).job)
+    then = {each["job"] for each in read((await client.get("/metrics")).text).labels("everytick_job_paused")}
+
+    assert "orders/daily" not in first
+    assert "orders/daily" in then
+
+
+async def test_a_scrape_uses_the_jobs_that_pages_have_had_read(
+    client: httpx2.AsyncClient, tick: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S0-107: of ten thousand jobs the list takes a tenth of a second to read."""
+    known = KnownJobs(tick, cheap=0.0)
+    await known.listed()
+    store, asked = await tick._opened(), []
+
+    async def refused(**given: object) -> object:
+        asked.append(given)
+        return []
+
+    monkeypatch.setattr(store, "list", refused)
+    monkeypatch.setattr(client._transport.app.app.state, "known_jobs", known)  # type: ignore[attr-defined]
+    found = read((await client.get("/metrics")).text)
+    known.forget()
+
+    assert not asked
+    assert found.of("everytick_job_paused", job="nightly") == 0

@@ -100,6 +100,23 @@ async def test_a_body_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPa
     assert sent[0]["status"] == 408
 
 
+async def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_error() -> None:
+    """S8: whatever is raised here is a traceback in the log, which anybody could fill with them."""
+    begun: Message = {"type": "http.request", "body": b"{", "more_body": True}
+    parts, sent = iter([begun, {"type": "http.disconnect"}]), list[Message]()
+
+    async def receive() -> Message:
+        return next(parts)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "client": ("192.0.2.1", 1)}
+    await BodyLimits(_yes)(scope, receive, send)
+
+    assert sent == []
+
+
 async def test_a_large_form_of_a_browser_is_refused_too(tick: Everytick) -> None:
     """S8: without a page, which only the application can make."""
     transport = httpx2.ASGITransport(asgi(tick))

@@ -109,3 +109,16 @@ def test_a_text_is_cut_at_its_first_line() -> None:
     assert words.cut("  first\nsecond") == "first"
     assert words.cut("") == ""
     assert len(words.cut("x" * 1000)) == 160
+
+
+@pytest.mark.parametrize(
+    ("moment", "said"),
+    [
+        ("2026-10-23T10:00:00Z", "12:00"),
+        ("2026-10-22T10:00:00Z", "Thu"),
+        ("2026-10-01T10:00:00Z", "1 Oct"),
+        ("2025-10-01T10:00:00Z", "1 Oct 2025"),
+    ],
+)
+def test_where_there_is_little_room_a_day_has_no_clock(moment: str, said: str) -> None:
+    assert BERLIN.day_or_clock(datetime.fromisoformat(moment)) == said

@@ -28,7 +28,7 @@ from everytick.web.api.hiding import explanation_shown_to, shown_to
 from everytick.web.api.paging import USUAL_ITEMS, CursorParameter, Limit, page_after
 from everytick.web.api.shapes import GivenMoment, Moment, Routes, done, told
 from everytick.web.asking import Tick, Who
-from everytick.web.known_jobs import known_jobs
+from everytick.web.known_jobs import by_name, known_jobs, name_of
 from everytick.web.problems import Problem
 
 routes = Routes("jobs")
@@ -65,19 +65,21 @@ async def list_jobs(
     cursor: CursorParameter = None,
 ) -> Response:
     """List the jobs in the store, by name."""
-    records = [
-        record
-        for record in (await tick.jobs(removed=True) if removed else await known_jobs(request).records())
-        if (all or failed or record.job.owner != NOTICES)
-        and (contains is None or contains.lower() in record.job.name.lower())
-        and (tag is None or tag in record.job.settings.tags)
-        and (not failed or last_result(record) == "failed")
-    ]
+
+    def is_meant(record: JobRecord) -> bool:
+        return (
+            (all or failed or record.job.owner != NOTICES)
+            and (contains is None or contains.lower() in record.job.name.lower())
+            and (tag is None or tag in record.job.settings.tags)
+            and (not failed or last_result(record) == "failed")
+        )
+
+    stored = by_name(await tick.jobs(removed=True)) if removed else (await known_jobs(request).listed()).by_name
     if broken:
-        known = await tick.statuses(records)
-        records = [each for each in records if each.job.id in known and known[each.job.id].breaches]
-    by_name = sorted(records, key=lambda record: record.job.name)
-    some, following = page_after("jobs", by_name, lambda record: record.job.name, limit, cursor)
+        meant = [record for record in stored if is_meant(record)]
+        known = await tick.statuses(meant)
+        stored = [each for each in meant if each.job.id in known and known[each.job.id].breaches]
+    some, following = page_after("jobs", stored, name_of, limit, cursor, is_meant)
     # Of this page alone: a store may have ten thousand jobs.
     statuses = await tick.statuses(some)
     reports = await tick.reports(some)

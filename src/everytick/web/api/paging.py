@@ -3,7 +3,9 @@
 import base64
 import binascii
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Query
@@ -48,10 +50,19 @@ def _unknown(cursor: str) -> Problem:
 
 
 def page_after(
-    kind: str, sorted_items: Sequence[T], key: Callable[[T], str], limit: int, cursor: str | None
+    kind: str,
+    sorted_items: Sequence[T],
+    key: Callable[[T], str],
+    limit: int,
+    cursor: str | None,
+    is_meant: Callable[[T], bool] = lambda item: True,
 ) -> tuple[list[T], str | None]:
-    """Return the items of a sorted list that follow the cursor, and the cursor of the next page."""
+    """Return the items of a sorted list that follow the cursor and are meant, and the cursor of the next page.
+
+    It looks no further than one item beyond the page: a list may have ten thousand.
+    """
     after = read(kind, cursor, str)
-    left = [item for item in sorted_items if after is None or key(item) > after]
-    some = left[:limit]
-    return some, written(kind, key(some[-1])) if len(left) > limit else None
+    first = 0 if after is None else bisect_right(sorted_items, after, key=key)
+    meant = filter(is_meant, islice(sorted_items, first, None))
+    some = list(islice(meant, limit))
+    return some, written(kind, key(some[-1])) if next(meant, None) is not None else None

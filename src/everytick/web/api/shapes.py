@@ -4,7 +4,6 @@ The shape of an answer stands in the document only. The functions of `everytick.
 hold them against their shapes.
 """
 
-import json
 import types
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import date, datetime
@@ -16,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from everytick.access.people import Role
-from everytick.answers.wire import plain
+from everytick.answers.wire import json_text
 from everytick.web.asking import needs
 from everytick.web.paths import NameConvertor
 from everytick.web.problems import MEDIA_TYPE
@@ -223,8 +222,7 @@ def _answer_doc(answer: Any) -> dict[str, Any]:
 
 def told(data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return the answer with this content."""
-    text = json.dumps(plain(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Response(text.encode(), status, dict(headers or {}), media_type="application/json")
+    return Response(json_text(data).encode(), status, dict(headers or {}), media_type="application/json")
 
 
 def done() -> Response:

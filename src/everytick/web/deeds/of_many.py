@@ -42,7 +42,7 @@ MOST = 1_000
 _OPERATOR = Role.OPERATOR
 _SHOWN = 10
 _COUNTED = 100
-"""Of so many jobs the runs are counted that a resume catches up: each is a question to the store."""
+"""Most jobs of which the runs are counted that a resume catches up: each is a question to the store."""
 
 
 def _lines(text: str) -> list[str]:

@@ -58,7 +58,8 @@ def _said(known: FilesKnown, owned: int) -> str:
     """Return the heading: whether all files are valid."""
     broken = sum(bool(each.mistakes) for each in known.files) + len(known.reported)
     if not known.files and not known.reported:
-        return words.sentence(f"{words.spelled(owned, 'job')} of files stored; no folder is watched here")
+        come = "comes from a file" if owned < 2 else "come from files"
+        return words.sentence(f"{words.spelled(owned, 'job')} {come}; no folder is watched here")
     whole = max(len(known.files), broken)
     if not broken:
         return words.sentence(f"all {words.count(whole, 'file')} valid" if whole > 1 else "the one file is valid")

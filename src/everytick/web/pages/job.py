@@ -13,6 +13,7 @@ from everytick.access.people import Person, Role, tags_of
 from everytick.app.covering import CoverageState
 from everytick.app.job_overviews import JobOverview
 from everytick.app.lookups import moment_of
+from everytick.app.store_access import open_store
 from everytick.domain.job import Job
 from everytick.errors import EverytickError, InvalidInstant
 from everytick.web.asking import Tick, Who, needs
@@ -47,7 +48,7 @@ GAPS_SHOWN = 5
 TASKS_SHOWN = 40
 VERSIONS_SHOWN = 50
 COVERED = timedelta(days=30)
-"""The coverage of so long is shown unless another time is asked for."""
+"""The coverage of the last 30 days is shown unless another time is asked for."""
 
 OPERATOR_DEEDS = (("trigger", "Trigger…", "t"), ("pause", "Pause…", "p"), ("backfill", "Backfill…", ""))
 ADMIN_DEEDS = (("disable", "Disable…", ""), ("remove", "Remove…", ""))
@@ -214,7 +215,7 @@ async def coverage_page(
     request: Request, tick: Tick, who: Who, job: str, after: str = "", through: str = ""
 ) -> HTMLResponse:
     """Show which instants of a job are done, missing, under way or done twice."""
-    now = await (await tick._opened()).now()
+    now = await (await open_store(tick)).now()
     newest = (await tick.versions(job, 1))[0].job
     end = _moment("through", through) or now
     # A job misses nothing of the time before it was there, unless people ask for that time.

@@ -19,7 +19,7 @@ from everytick.web.framing import viewer_of
 from everytick.web.job_list import JobFilter, JobList, JobState, ListedJob, job_list
 from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.known_jobs import known_jobs
-from everytick.web.pictures.small_strip import small_strip
+from everytick.web.pictures.small_strip import small_strip, went_well
 from everytick.web.pictures.strip import PAUSED, PLANNED, Square
 from everytick.web.rendering import page
 from everytick.web.saved_views import views_of
@@ -120,6 +120,9 @@ def _row(
 
 
 def _square(glance: Glance, viewer: Viewer, sees_errors: bool) -> Square:
+    plain = Square(glance.status)
+    if went_well(plain):
+        return plain  # nobody would read its title
     why = f": {glance.why}" if glance.why and sees_errors else ""
     return Square(glance.status, words.cut(f"{viewer.when(glance.scheduled_for)} {glance.status}{why}"))
 

@@ -14,7 +14,7 @@ from everytick.web.streams import HEARTBEAT, STREAM_HEADERS, EventStream, Hub, M
 router = APIRouter(include_in_schema=False)
 
 _GATHERED_SECONDS = 0.25
-"""So long messages are gathered, and each lane is named once: a job may tell of several events in a moment."""
+"""Seconds for which messages are gathered, so that each lane is named once: a job may have several events at once."""
 
 _MOST_LANES = 100
 _BAD = frozenset({str(status) for status in FAILURES | {OccurrenceStatus.MISSED}})

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from everytick.access.people import Role
 from everytick.app.fleet import QueueLoad
+from everytick.app.store_access import open_store
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.values import value
 from everytick.stores.base import NodeRecord
@@ -51,7 +52,7 @@ class ShownNode:
 @kept_for_a_moment
 async def nodes(request: Request, tick: Tick) -> HTMLResponse:
     """Show the nodes and the queues."""
-    store = await tick._opened()
+    store = await open_store(tick)
     now, records = await store.now(), await store.nodes()
     viewer = viewer_of(request, now)
     silence = tick.settings.node_timeout

@@ -37,7 +37,7 @@ from everytick.web.words import Viewer
 router = APIRouter(include_in_schema=False)
 
 _LOOKS_SHOWN, _LOOKS_MOST = 4, 30
-"""So many causes are shown at once, so that the first lanes stand above the fold, and so many behind a summary."""
+"""How many causes are shown, so that the first lanes stand above the fold, and how many more behind a summary."""
 
 _REFRESH_SECONDS = 60
 _FEW = 250
@@ -157,11 +157,9 @@ def _look_values(
     look: LookLine, who: Person, view: View, viewer: Viewer, to_page: Callable[..., str]
 ) -> dict[str, Any]:
     """Return a line as the template shows it. Errors are for people who may see payloads; deeds for operators."""
-    jobs = [view.fleet.records[id_].job for id_ in look.jobs if id_ in view.fleet.records]
-    tags = [tags_of(job.name, job.settings.tags) for job in jobs]
-    may_see = all(who.sees_payloads(each) for each in tags)
+    may_see = who.sees_payloads() or _may_on_all(who, look, view)
     is_deed = "/do/" in look.deed_path
-    may_do = not is_deed or (all(who.may(Role.OPERATOR, each) for each in tags) if tags else who.may(Role.OPERATOR))
+    may_do = not is_deed or who.may(Role.OPERATOR) or (_has_jobs(look, view) and _may_on_all(who, look, view))
     path, parts = (look.path, look.parts) if may_do or "/do/" not in look.path else ("/jobs", ())
     return {
         "mark": look.mark,
@@ -176,6 +174,17 @@ def _look_values(
         "deed": look.deed if may_do else "",
         "deed_href": to_page(look.deed_path, *look.deed_parts) if look.deed and may_do else "",
     }
+
+
+def _has_jobs(look: LookLine, view: View) -> bool:
+    return any(id_ in view.fleet.records for id_ in look.jobs)
+
+
+def _may_on_all(who: Person, look: LookLine, view: View) -> bool:
+    """Whether the person is an operator of every job of this line, by grants; of no job, always."""
+    records = view.fleet.records
+    jobs = (records[id_].job for id_ in look.jobs if id_ in records)
+    return all(who.may(Role.OPERATOR, tags_of(job.name, job.settings.tags)) for job in jobs)
 
 
 def _more(view: View, viewer: Viewer) -> str:

@@ -12,6 +12,7 @@ from everytick.access.people import Role
 from everytick.errors import EverytickError, NotFound
 from everytick.web.asking import Tick, needs
 from everytick.web.framing import THEME_COOKIE, THEMES, ZONE_COOKIE, host_zone, zone_named
+from everytick.web.mounting import cookie_path
 from everytick.web.paths import link
 from everytick.web.rendering import page
 
@@ -54,9 +55,11 @@ def _kept(request: Request, zone: str, theme: str) -> Response:
     answer = RedirectResponse(link(root, "/"), 303)
     for name, chosen in ((ZONE_COOKIE, zone), (THEME_COOKIE, theme)):
         if chosen:
-            answer.set_cookie(name, chosen, max_age=_YEAR, path=root or "/", samesite="lax", httponly=True)
+            answer.set_cookie(
+                name, chosen, max_age=_YEAR, path=cookie_path(request.scope), samesite="lax", httponly=True
+            )
         else:
-            answer.delete_cookie(name, path=root or "/")
+            answer.delete_cookie(name, path=cookie_path(request.scope))
     return answer
 
 

@@ -24,7 +24,7 @@ MOST_ROWS = 40
 """More tasks than this are shortened to those that matter."""
 
 LONGEST_SHOWN = 10
-"""Of many tasks that went well, so many of the longest are shown."""
+"""Of many tasks that went well, how many of the longest are shown."""
 
 _BREAK = 0.024
 """A folded stretch takes this share of the width: 24 of 1,000 pixels."""
@@ -211,9 +211,18 @@ def _ticks(
             continue
         place = scale(at)
         if place - found[-1][0] > 0.07 and place < 0.965:
-            found.append((place, f"+{words(at - scale.since)}"))
+            found.append((place, f"+{_elapsed(at - scale.since, step, words)}"))
         at += step
     return found
+
+
+def _elapsed(passed: timedelta, step: timedelta, words: Callable[[timedelta], str]) -> str:
+    """Return the words of a place of the axis. Steps of seconds are told apart also hours after the start."""
+    minute = timedelta(minutes=1)
+    seconds = passed % minute // timedelta(seconds=1)
+    if step >= minute or passed < timedelta(minutes=30) or not seconds:
+        return words(passed)
+    return f"{words(passed - passed % minute)} {seconds:02d} s"
 
 
 def _axis(scale: GanttScale, ticks: Sequence[tuple[float, str]], words: Callable[[timedelta], str]) -> Markup:

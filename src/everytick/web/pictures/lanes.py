@@ -49,7 +49,7 @@ _CAPPED_NEAR = 12 * _PIXEL
 """Runs with a cap are one mark if their caps would cover each other."""
 
 _MOST_APART = 12
-"""Of so many merged failures each has a bar of its own before the one cap."""
+"""Most merged failures that have a bar each. More of them have one cap."""
 
 _BARS = {
     _S.COMPLETED: "m-done",

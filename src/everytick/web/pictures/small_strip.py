@@ -20,21 +20,30 @@ _PITCH, _SIDE, _HEIGHT = 8, 6, 16
 _GAP = 2
 """Between the now-line and the squares on both sides of it."""
 
+_FAILED_WITH_TITLE = 4
+"""So many of the latest failures say what went wrong. Forty jobs that always fail would be a page of 140 KB else."""
+
+_TALL = 10
+"""The height of a failure, a third more on both sides: it is taller than all others."""
+
 
 def small_strip(past: Sequence[Square], planned: Sequence[Square]) -> Markup:
     """Draw the last 30 occurrences and the next two. Those that went well have no title of their own."""
     columns = columns_of(past, planned, PAST_IN_LISTS, AHEAD_IN_LISTS)
     total = PAST_IN_LISTS + AHEAD_IN_LISTS
     width = total * _PITCH
-    well = [
-        each for each in columns.past if each.square.status == OccurrenceStatus.COMPLETED and each.square.count == 1
-    ]
-    others = [each for each in columns.past if each not in well]
+    well: list[StripColumn] = []
+    others: list[StripColumn] = []
+    for column in columns.past:
+        (well if went_well(column.square) else others).append(column)
+    failed = [column for column in others if _is_plain_failure(column.square)]
+    untitled = failed[:-_FAILED_WITH_TITLE]
     now = num(columns.now * width + _GAP)
     parts = [
         _boxes("m-done", well, width),
         _boxes("m-ghost", columns.planned, width, 2 * _GAP),
-        *(_mark(each, width) for each in others),
+        _boxes("m-wrong", untitled, width, height=_TALL),
+        *(_mark(each, width) for each in others if each not in untitled),
         element("line", class_="nowline", x1=now, x2=now, y1=0, y2=_HEIGHT),
     ]
     return element(
@@ -49,9 +58,18 @@ def small_strip(past: Sequence[Square], planned: Sequence[Square]) -> Markup:
     )
 
 
-def _boxes(kind: str, columns: Iterable[StripColumn], width: int, shift: int = 0) -> Markup:
-    top = (_HEIGHT - _SIDE) // 2
-    drawn = "".join(f"M{num(each.at * width - _SIDE / 2 + shift)} {top}h{_SIDE}v{_SIDE}h-{_SIDE}z" for each in columns)
+def went_well(square: Square) -> bool:
+    """Whether the square is one of those that are drawn as one path, without a title."""
+    return square.status == OccurrenceStatus.COMPLETED and square.count == 1
+
+
+def _is_plain_failure(square: Square) -> bool:
+    return square.status == OccurrenceStatus.FAILED and square.count == 1
+
+
+def _boxes(kind: str, columns: Iterable[StripColumn], width: int, shift: int = 0, *, height: int = _SIDE) -> Markup:
+    top = (_HEIGHT - height) // 2
+    drawn = "".join(f"M{num(each.at * width - _SIDE / 2 + shift)} {top}h{_SIDE}v{height}h-{_SIDE}z" for each in columns)
     return element("path", class_=kind, d=drawn) if drawn else joined(())
 
 

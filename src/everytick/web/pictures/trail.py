@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from everytick.web.words import Viewer
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:[+-]\d\d:\d\d|Z)")
-_ID = re.compile(r"\b((?:occ|run|backfill|job)_[0-9a-f]{8})[0-9a-f]{4,}\b")
+_ID = re.compile(r"\b((?:occ|run|backfill|job)_[0-9a-f]{8})(?:[0-9a-f]{4,}|-[0-9a-f-]{27})\b")
 _AT_ONCE = timedelta(seconds=1)
 _SOME = ("no time", "once", "twice", "three times", "four times", "five times")
 _S = OccurrenceStatus

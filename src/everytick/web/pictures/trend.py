@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from everytick.web.pictures.strip import StripColumn, StripColumns
 
 BEFORE = 20
-"""The band of a run is made of so many good ones before it."""
+"""How many good runs before a run make its band."""
 
 _HEIGHT, _TOP, _FLOOR = 166, 8, 158
 """Pixels of the picture: its height, where the longest run ends, and where the time is zero."""
@@ -32,10 +32,10 @@ _NAMED = 2
 """Most outliers that are named: with more, none of them is one."""
 
 _TALL = 4
-"""The picture ends at so many times the usual length: one run that hung for a day must not flatten the others."""
+"""The picture ends at four times the usual length: one run that hung for a day must not flatten the others."""
 
 _EVERY = 7
-"""Every so many columns have a date below."""
+"""Every seventh column has a date below."""
 
 _GOOD = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
 _WRONG = frozenset({OccurrenceStatus.FAILED, OccurrenceStatus.FAILED_STALE})

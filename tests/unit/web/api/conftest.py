@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -18,6 +19,12 @@ from everytick.web.asgi import asgi
 
 JOB = "orders/daily"
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the long fuzz unless `-m` asks for it: schemathesis makes its requests while tests are collected."""
+    left_out = collection_path.name == "test_fuzz_api_longer.py" and "not slow" in config.option.markexpr
+    return True if left_out else None
 
 
 async def by_header(request: Request) -> Person:

@@ -1,5 +1,6 @@
 """The Gantt: rows, waits, and long idle stretches folded to a break."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from everytick.domain.statuses import AttemptStatus, RunStatus
@@ -129,3 +130,12 @@ def test_a_word_stands_inside_a_bar_that_leaves_no_room_beside_it() -> None:
 
     assert 'class="on r" x="100%" dx="-7" y="23">10 min so far</text>' in picture
     assert 'class="ink r" x="90%" dx="-7" y="23">1 min</text>' in picture
+
+
+def test_places_of_the_axis_behind_a_fold_are_told_apart() -> None:
+    """Steps of seconds four hours after the start once had the same words."""
+    bars = (bar(1, 0, 1, "failed"), bar(2, 241, 242))
+    said = re.findall(r">(\+[^<]+)</text>", drawn([TaskRow("load", RunStatus.SUCCESS, bars=bars)]))
+
+    assert "+4 h 01 min 30 s" in said
+    assert len(said) == len(set(said))

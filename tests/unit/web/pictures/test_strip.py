@@ -1,6 +1,7 @@
 """The strip: sixty squares and six hollow ones, with long runs of what did not run folded to one."""
 
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.web.pictures.small_strip import small_strip
 from everytick.web.pictures.strip import PLANNED, Square, columns_of, folded, strip, strip_words
 
 
@@ -61,3 +62,14 @@ def test_a_text_from_outside_is_escaped_and_nothing_is_styled_in_place() -> None
     assert "<script>" not in drawn
     assert "style=" not in drawn
     assert "&lt;script&gt;" in drawn
+
+
+def test_a_job_in_a_list_that_always_fails_is_drawn_small_and_its_latest_failures_say_why() -> None:
+    """Forty of them once made a page of 140 KB, and the design allows 120."""
+    picture = str(small_strip(squares(*["failed"] * 30), []))
+
+    assert len(picture) < 1_700
+    assert picture.count("<title>") == 4
+    assert "<title>failed 29</title>" in picture
+    assert picture.count("v10h-6z") == 26
+    assert "30 failed" in picture

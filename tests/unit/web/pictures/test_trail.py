@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pytest
+
 from everytick import Everytick, Retry, cron
 from everytick.deciding.explanation import Explanation, Verdict
 from everytick.domain.decisions import Why
@@ -131,8 +133,9 @@ def test_one_that_waits_says_for_what() -> None:
     assert steps[-1] == TrailStep("pending", "Waiting for a slot", said)
 
 
-def test_moments_in_a_text_are_on_the_clock_of_the_viewer_and_ids_are_short() -> None:
-    text = "it ran as occ_0123456789abcdef0123456789abcdef, from 2026-10-23T00:30:00.400000+00:00"
+@pytest.mark.parametrize("id_", ["occ_0123456789abcdef0123456789abcdef", "occ_01234567-89ab-cdef-0123-456789abcdef"])
+def test_moments_in_a_text_are_on_the_clock_of_the_viewer_and_ids_are_short(id_: str) -> None:
+    text = f"it ran as {id_}, from 2026-10-23T00:30:00.400000+00:00"
 
     assert localized(text, VIEWER) == "it ran as occ_01234567, from 02:30:00"
 
