@@ -68,10 +68,18 @@ class Reader:
         context.set_default_timeout(PATIENCE_MILLISECONDS)
         page = await context.new_page()
         self._watch(page, urlsplit(address).netloc, expect_status)
+        await self._go(page, address, expect_status)
+        return page
+
+    async def follow(self, page: Page, address: str) -> None:
+        """Go on to another page of the service in the same window, which spares the start of a new one."""
+        await self._go(page, address, 200)
+        assert not self.complaints, "\n".join(self.complaints)
+
+    async def _go(self, page: Page, address: str, expect_status: int) -> None:
         answer = await page.goto(address, wait_until="load")
         assert answer is not None, address
         assert answer.status == expect_status, f"{address} answered {answer.status}"
-        return page
 
     async def leave(self) -> None:
         """Close every window, and complain about what their pages did."""

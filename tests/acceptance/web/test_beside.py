@@ -10,6 +10,7 @@ import pytest
 from everytick import Everytick, every
 from everytick.app.readiness import Readiness
 from everytick.app.serving import Listening
+from everytick.web.asgi import Service
 from everytick.web.service import WebThread
 
 
@@ -34,7 +35,9 @@ async def test_jobs_run_while_a_page_takes_its_time(tmp_path: Path, kind: str) -
     await tick.serve_beside(Listening.at("127.0.0.1", 0))
     service = tick._service
     assert isinstance(service, WebThread)
-    service._server.service.app.add_api_route("/block", block)
+    served = service._server.service
+    assert isinstance(served, Service)
+    served.app.add_api_route("/block", block)
     async with httpx2.AsyncClient(base_url=service.url, timeout=60) as asking:
         blocked = asyncio.create_task(asking.get("block"))
         await asyncio.to_thread(is_blocked.wait, 60)

@@ -110,11 +110,12 @@ async def shop(folder: Path) -> AsyncIterator[tuple[str, str]]:
 async def test_everybody_can_read_every_page(tmp_path: Path, reader: Reader, theme: str, width: int, part: int) -> None:
     found: dict[str, list[str]] = {}
     async with shop(tmp_path) as (url, failed):
+        page = await reader.open(url, theme=theme, width=width)
         for path in PAGES[part::PARTS]:
-            page = await reader.open(url + path.format(failed=failed), theme=theme, width=width)
+            await reader.follow(page, url + path.format(failed=failed))
             if wrong := await faults(page):
                 found[path] = wrong
-            await reader.leave()
+        await reader.leave()
 
     assert found == {}
 
@@ -123,8 +124,10 @@ async def test_everybody_can_read_every_page(tmp_path: Path, reader: Reader, the
 async def test_every_page_says_the_same_without_script_and_on_paper(tmp_path: Path, reader: Reader, part: int) -> None:
     """No page is empty without script; on paper there is neither bar nor button."""
     async with shop(tmp_path) as (url, failed):
+        page = await reader.open(url, script=False)
         for path in PAGES[part::PARTS]:
-            page = await reader.open(url + path.format(failed=failed), script=False)
+            await page.emulate_media(media="screen")
+            await reader.follow(page, url + path.format(failed=failed))
             said = await page.locator("h1").inner_text()
             assert len(said) > 2, path
             await page.emulate_media(media="print")
@@ -132,7 +135,7 @@ async def test_every_page_says_the_same_without_script_and_on_paper(tmp_path: Pa
                 assert not await page.locator(bar).is_visible(), path
             for button in await page.locator("main .btn").all():
                 assert not await button.is_visible(), path
-            await reader.leave()
+        await reader.leave()
 
 
 def test_no_page_is_forgotten() -> None:
