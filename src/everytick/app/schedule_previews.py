@@ -14,10 +14,9 @@ from everytick.domain.values import value
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from everytick.app.schedule_requests import MissedWord
     from everytick.deciding.revise import Revision
     from everytick.domain.facts import Adjusts, Pause, Reschedule, Resume, UndoReschedule
-    from everytick.domain.snapshots import JobSnapshot
+    from everytick.domain.snapshots import JobSnapshot, MissedWord
     from everytick.stores.addresses import AnyStore
 
     Foreseen: TypeAlias = Pause | Resume | Reschedule | UndoReschedule | Adjusts

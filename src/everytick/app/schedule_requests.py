@@ -5,7 +5,7 @@ Each is stored as a fact; a plan decides what follows from it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from everytick.app.lookups import future, moment_of, now_or_later
 from everytick.app.requests import Requests
@@ -20,12 +20,9 @@ if TYPE_CHECKING:
     from everytick.domain.facts import Fact
     from everytick.domain.keywords import OccurrencePolicies, OverlapWord
     from everytick.domain.schedule import Schedule
-    from everytick.domain.snapshots import Adjustment, JobSnapshot, Missed, Request
+    from everytick.domain.snapshots import Adjustment, JobSnapshot, Missed, MissedWord, Request
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
-
-MissedWord: TypeAlias = Literal["skip", "catch_up", "last"]
-"""What becomes of the instants of a pause once it is over."""
 
 ADDED = "added:"
 """The keys of runs that were added begin with this. The time follows, so that one time is added once."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from everytick.client.asking import TRIES, ServiceCalls
 from everytick.client.handles import RemoteHandle
 from everytick.client.operations import RemoteOperations
+from everytick.client.service_calls import TRIES, ServiceCalls
 from everytick.domain.durations import duration
 from everytick.domain.values import value
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from everytick.client.asking import Transport
+    from everytick.client.service_calls import Transport
 
 T = TypeVar("T")
 

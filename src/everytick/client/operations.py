@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from everytick.answers import fleet, runs_to_come
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from everytick.answers.values import Preview
-    from everytick.client.asking import ServiceCalls
+    from everytick.client.service_calls import ServiceCalls
     from everytick.domain.changes import Change
+    from everytick.domain.keywords import OverlapWord
     from everytick.domain.limits import Rate
     from everytick.domain.proposals import Proposal
     from everytick.domain.schedule import Schedule
+    from everytick.domain.snapshots import MissedWord
 
 
 class RemoteOperations(RemoteQuestions):
@@ -42,7 +44,7 @@ class RemoteOperations(RemoteQuestions):
         at: datetime | str | None = None,
         after: timedelta | str | None = None,
         key: str | None = None,
-        overlap: str | None = None,
+        overlap: OverlapWord | None = None,
         reason: str = "",
         by: str | None = None,
     ) -> RemoteHandle:
@@ -61,7 +63,7 @@ class RemoteOperations(RemoteQuestions):
         reason: str = "",
         from_task: str | None = None,
         key: str | None = None,
-        overlap: str | None = None,
+        overlap: OverlapWord | None = None,
         by: str | None = None,
     ) -> RemoteHandle:
         """Ask for a new occurrence that does again what an ended one did, and return its handle."""
@@ -74,7 +76,7 @@ class RemoteOperations(RemoteQuestions):
         at: datetime | str,
         payload: object = UNSET,
         *,
-        overlap: str | None = None,
+        overlap: OverlapWord | None = None,
         reason: str = "",
         by: str | None = None,
     ) -> RemoteHandle:
@@ -104,14 +106,14 @@ class RemoteOperations(RemoteQuestions):
         *,
         until: datetime | str | None = None,
         reason: str = "",
-        missed: str = "skip",
+        missed: MissedWord = "skip",
         by: str | None = None,
     ) -> None:
         """Hold the schedule from now on. `missed` says what becomes of its instants."""
         await self._told("pause", name, {"until": time_text(until), "reason": reason, "missed": missed})
 
     async def resume(
-        self, name: str, *, missed: str | None = None, confirmed: bool = False, by: str | None = None
+        self, name: str, *, missed: MissedWord | None = None, confirmed: bool = False, by: str | None = None
     ) -> bool:
         """End a pause now. Return whether there was one."""
         return await self._changed("/api/jobs/{}/resume", name, {"missed": missed, "confirm": confirmed})
@@ -162,8 +164,8 @@ class RemoteOperations(RemoteQuestions):
         through: datetime | str,
         *,
         again: bool = False,
-        overlap: str | None = None,
-        as_of: str = "then",
+        overlap: Literal["queue", "allow"] | None = None,
+        as_of: Literal["then", "now"] = "then",
         rate: int = RATE,
         newest_first: bool = False,
         dry_run: bool = False,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from everytick.answers import fleet, jobs, occurrences, runs_to_come
 from everytick.answers.values import JobStatus, JobVersion, NodeReports, RolloutStatus, UpcomingRun, VersionDiff
 from everytick.answers.wire import moment, value_of
-from everytick.client.asking import ServiceCalls, events_of
 from everytick.client.handles import RemoteHistory
+from everytick.client.service_calls import ServiceCalls, events_of
 from everytick.deciding.coverage import CoverageLedger
 from everytick.domain.durations import format_duration
 from everytick.domain.promise_policies import PromiseKind

@@ -7,6 +7,7 @@ the snapshot still holds.
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from everytick.domain import ids
 from everytick.domain.backfills import OpenBackfill
@@ -29,6 +30,10 @@ class Missed(StrEnum):
     SKIP = "skip"
     CATCH_UP = "catch_up"
     LAST = "last"
+
+
+MissedWord: TypeAlias = Literal["skip", "catch_up", "last"]
+"""The same as a caller writes it."""
 
 
 @value

@@ -102,11 +102,28 @@ VERBS = """
 """The operations and questions that every face has under one name."""
 
 
+ONLY_HERE = {"within", "policies", "policy", "schedule"}
+"""Arguments of which the client takes less: no request carries a connection, and it sends schedules and policies as
+texts and JSON, which the service checks."""
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_has_the_same_arguments_in_the_client_as_in_the_application(verb: str) -> None:
     """`within` is a connection of the caller's own, which no request can carry."""
 
-    def arguments(kind: type) -> list[str]:
-        return [each for each in inspect.signature(getattr(kind, verb)).parameters if each != "within"]
+    def arguments(kind: type) -> list[tuple[str, object, object]]:
+        given = inspect.signature(getattr(kind, verb)).parameters.values()
+        return [(each.name, each.kind, each.default) for each in given if each.name != "within"]
 
     assert arguments(Client) == arguments(Everytick)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_argument_has_the_same_type_in_the_client_as_in_the_application(verb: str) -> None:
+    """A type checker finds a misspelt word in a call of either: no third list of the verbs could tell it."""
+
+    def types(kind: type) -> dict[str, object]:
+        given = inspect.signature(getattr(kind, verb)).parameters.values()
+        return {each.name: each.annotation for each in given if each.name not in ONLY_HERE}
+
+    assert types(Client) == types(Everytick)
