@@ -13,8 +13,8 @@ from everytick.domain.lookups import Spans
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.schedules.codec import schedule
 from everytick.simulate.forecast import foresee
-from everytick.simulate.lanes import Run
 from everytick.simulate.record import SimulationRecord
+from everytick.simulate.simulated_job import Run
 from everytick.stores.memory import MemoryStore
 from everytick.testing import ManualClock
 from tests.stores.acting import put_all
@@ -65,7 +65,7 @@ class Diary(SimulationRecord):
         super().started(run, now, taken)
         # One that begins anew keeps its first start.
         first = self.runs[run.id][2] if run.id in self.runs else near(now)
-        self.runs[run.id] = (run.lane.job.name, run.scheduled_for, first, None)
+        self.runs[run.id] = (run.simulated.job.name, run.scheduled_for, first, None)
 
     def ended(self, run: Run, now: datetime) -> None:
         super().ended(run, now)

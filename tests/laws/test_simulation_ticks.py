@@ -13,8 +13,8 @@ from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.snapshots import Edition, JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.schedules.codec import schedule
-from everytick.simulate.lanes import Lane
 from everytick.simulate.record import SimulationRecord
+from everytick.simulate.simulated_job import SimulatedJob
 from everytick.simulate.world import World
 
 START = datetime(2026, 10, 24, 9, 13, tzinfo=UTC)
@@ -46,18 +46,18 @@ class Asking(World):
 
     ticks = 0
 
-    def _tick(self, lane: Lane, now: datetime) -> None:
-        made = plan(lane.snapshot(now), now)
+    def _tick(self, simulated: SimulatedJob, now: datetime) -> None:
+        made = plan(simulated.snapshot(now), now)
         [creation] = made.creations
-        assert (creation.id, creation.scheduled_for) == (occurrence_id(lane.job.id, now), now)
+        assert (creation.id, creation.scheduled_for) == (occurrence_id(simulated.job.id, now), now)
         assert (creation.status, creation.why) == (OccurrenceStatus.PENDING, Why.ON_TIME)
         assert creation.ready_at == creation.line_at == now
         assert not any((made.spans, made.endings, made.releases, made.cancels, made.awaits_ends))
 
-        super()._tick(lane, now)
+        super()._tick(simulated, now)
 
-        assert lane.watermark == made.watermark
-        assert lane.wake_at == (made.wake_at if made.wake_at is not None and made.wake_at <= THROUGH else None)
+        assert simulated.watermark == made.watermark
+        assert simulated.wake_at == (made.wake_at if made.wake_at is not None and made.wake_at <= THROUGH else None)
         self.ticks += 1
 
 
@@ -67,26 +67,26 @@ def job_of(number: int, parts: dict[str, Any]) -> Job:
     return define_job(f"job-{number}", schedule(parts["rule"]), policies=policies, tasks=[task])
 
 
-def lane_of(number: int, parts: dict[str, Any]) -> Lane:
+def simulated_job_of(number: int, parts: dict[str, Any]) -> SimulatedJob:
     job = job_of(number, parts)
-    return Lane(JobSnapshot(job.id, 0, 0, START, (Edition(job),)), parts["length"])
+    return SimulatedJob(JobSnapshot(job.id, 0, 0, START, (Edition(job),)), parts["length"])
 
 
 @settings(max_examples=30)
 @given(JOBS, st.sampled_from([1, 2, 20]), st.booleans())
 def test_a_tick_is_what_the_plan_would_have_said(jobs: list[dict[str, Any]], slots: int, has_outage: bool) -> None:
     outages = [(START + timedelta(hours=3, seconds=7), START + timedelta(hours=5, seconds=3))] if has_outage else []
-    lanes = [lane_of(number, parts) for number, parts in enumerate(jobs)]
+    simulated_jobs = [simulated_job_of(number, parts) for number, parts in enumerate(jobs)]
 
-    Asking(lanes, START, SimulationRecord(), slots=slots, outages=outages).run(THROUGH)
+    Asking(simulated_jobs, START, SimulationRecord(), slots=slots, outages=outages).run(THROUGH)
 
 
 def test_nearly_all_runs_of_a_plain_job_are_ticks() -> None:
     parts = {"rule": "*/5 * * * *", "length": timedelta(seconds=40), "overlap": "skip", "recovery": "execute_last",
              "grace": "60s", "jitter": None, "skip_if_successful": False}  # fmt: skip
-    lane = lane_of(0, parts)
-    world = Asking([lane], START, SimulationRecord(), slots=5)
+    simulated = simulated_job_of(0, parts)
+    world = Asking([simulated], START, SimulationRecord(), slots=5)
 
     world.run(THROUGH)
 
-    assert (lane.tally.runs, world.ticks) == (20 * 12, 20 * 12)
+    assert (simulated.tally.runs, world.ticks) == (20 * 12, 20 * 12)

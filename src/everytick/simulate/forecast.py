@@ -12,8 +12,8 @@ from everytick.domain.lookups import LaterRequests, LimitsAndBrakes
 from everytick.domain.values import value
 from everytick.simulate.durations import Length, Origin, known_lengths
 from everytick.simulate.gates import Gate, left_out
-from everytick.simulate.lanes import Lane
 from everytick.simulate.record import EPOCH, QUARTER, JobTally, SimulationRecord
+from everytick.simulate.simulated_job import SimulatedJob
 from everytick.simulate.upstreams import connect
 from everytick.simulate.world import Outage, World
 from everytick.stores.protocols import HistoryStore, JobStore, QuestionStore
@@ -140,15 +140,15 @@ async def foresee(
     for job_id, request in await store.ask(LaterRequests(list(snapshots), _LATER_READ)):
         later.setdefault(job_id, []).append(request)
     record = SimulationRecord() if record is None else record
-    lanes = [
-        _lane(snapshots[job.id], lengths[job.id].length, record, later.get(job.id, ()))
+    simulated_jobs = [
+        _simulated_job(snapshots[job.id], lengths[job.id].length, record, later.get(job.id, ()))
         for job in jobs
         if job.id in snapshots
     ]
-    connect(lanes, [snapshots[lane.job.id].dependence for lane in lanes])
+    connect(simulated_jobs, [snapshots[simulated.job.id].dependence for simulated in simulated_jobs])
     limits = await store.ask(LimitsAndBrakes())
     gate = Gate(limits, None if late_share is None else max(int(slots * late_share), 1))
-    world = World(lanes, start, record, slots=slots, outages=outages, tell=tell, gate=gate)
+    world = World(simulated_jobs, start, record, slots=slots, outages=outages, tell=tell, gate=gate)
     with _without_collector():
         world.run(start + length)
     missing = tuple(left_out(limits, jobs, snapshots.values()))
@@ -167,12 +167,14 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _lane(snapshot: JobSnapshot, length: timedelta, record: SimulationRecord, later: Sequence[Request]) -> Lane:
+def _simulated_job(
+    snapshot: JobSnapshot, length: timedelta, record: SimulationRecord, later: Sequence[Request]
+) -> SimulatedJob:
     job = snapshot.editions[-1].job
     timeouts = [job.settings.execution_timeout]
     if len(job.tasks) == 1:
         timeouts.append(job.tasks[0].settings.task_timeout)
     limit = min((timeout for timeout in timeouts if timeout is not None), default=None)
-    lane = Lane(snapshot, length, limit, later)
-    record.know(lane)
-    return lane
+    simulated = SimulatedJob(snapshot, length, limit, later)
+    record.know(simulated)
+    return simulated

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from everytick.domain.job import Job
     from everytick.domain.snapshots import JobSnapshot
-    from everytick.simulate.lanes import Run
+    from everytick.simulate.simulated_job import Run
 
 
 class Gate:
@@ -64,7 +64,7 @@ class Gate:
         return min((brake.until for brake in held if brake is not None and brake.until is not None), default=None)
 
     def _reaches_of(self, run: Run) -> list[str]:
-        job = run.lane.job
+        job = run.simulated.job
         if job.id not in self._names:
             known = reaches_of_job(job.settings.tags, job.name, job.settings.queue)
             self._names[job.id] = [name for name in known if name in self._reaches]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from everytick.domain.decisions import Why
     from everytick.domain.statuses import OccurrenceStatus
-    from everytick.simulate.lanes import Lane, Run
+    from everytick.simulate.simulated_job import Run, SimulatedJob
 
 QUARTER = timedelta(minutes=15)
 """Time zones differ by quarters of an hour: from quarters, the hours of any zone can be summed."""
@@ -63,13 +63,13 @@ class SimulationRecord:
         self.peak_at: datetime | None = None
         self.longest_line_at: datetime | None = None
 
-    def know(self, lane: Lane) -> None:
+    def know(self, simulated: SimulatedJob) -> None:
         """Begin to count for a job."""
-        self.tallies[lane.job.id] = lane.tally
+        self.tallies[simulated.job.id] = simulated.tally
 
-    def created(self, lane: Lane, instant: datetime) -> None:
+    def created(self, simulated: SimulatedJob, instant: datetime) -> None:
         """Count an occurrence that is to run, and the jobs that share its instant."""
-        tally = lane.tally
+        tally = simulated.tally
         tally.created += 1
         name = tally.name
         if instant in self.sharing:
@@ -77,17 +77,17 @@ class SimulationRecord:
         elif (first := self._alone.setdefault(instant, name)) is not name:
             self.sharing[instant] = [first, name]
 
-    def not_run(self, lane: Lane, status: OccurrenceStatus, why: Why, number: int | None) -> None:
+    def not_run(self, simulated: SimulatedJob, status: OccurrenceStatus, why: Why, number: int | None) -> None:
         """Count instants that do not run. A span without a number counts as one."""
-        lane.tally.not_run[str(status), str(why)] += 1 if number is None else number
+        simulated.tally.not_run[str(status), str(why)] += 1 if number is None else number
 
-    def dropped(self, lane: Lane, status: OccurrenceStatus, why: Why) -> None:
+    def dropped(self, simulated: SimulatedJob, status: OccurrenceStatus, why: Why) -> None:
         """Count an occurrence that was created and then superseded."""
-        lane.tally.not_run[str(status), str(why)] += 1
+        simulated.tally.not_run[str(status), str(why)] += 1
 
     def started(self, run: Run, now: datetime, taken: int) -> None:
         """Count a start, and how late it is."""
-        tally = run.lane.tally
+        tally = run.simulated.tally
         tally.runs += 1
         run.begun_in = quarter = (now - EPOCH) // QUARTER
         self.starts[quarter] += 1
@@ -126,10 +126,10 @@ class SimulationRecord:
         if number > self.longest_line:
             self.longest_line, self.longest_line_at = number, now
 
-    def canceled(self, lane: Lane) -> None:
+    def canceled(self, simulated: SimulatedJob) -> None:
         """Count an occurrence that was canceled."""
-        lane.tally.canceled += 1
+        simulated.tally.canceled += 1
 
-    def timed_out(self, lane: Lane) -> None:
+    def timed_out(self, simulated: SimulatedJob) -> None:
         """Count an occurrence that exceeds its timeout."""
-        lane.tally.timed_out += 1
+        simulated.tally.timed_out += 1

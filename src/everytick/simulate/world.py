@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from everytick.domain.decisions import Creation
     from everytick.simulate.gates import Gate
-    from everytick.simulate.lanes import Lane, Run
     from everytick.simulate.record import SimulationRecord
+    from everytick.simulate.simulated_job import Run, SimulatedJob
 
 Outage = tuple[datetime, datetime]
 """From when through when no node runs."""
@@ -47,7 +47,7 @@ class World:
 
     def __init__(
         self,
-        lanes: Sequence[Lane],
+        simulated_jobs: Sequence[SimulatedJob],
         start: datetime,
         record: SimulationRecord,
         *,
@@ -59,7 +59,7 @@ class World:
     ) -> None:
         self._gate = gate if gate is not None and gate.is_needed else None
         self._opens_at: datetime | None = None
-        self._lanes, self._record, self._slots, self._limit = lanes, record, slots, limit
+        self._simulated_jobs, self._record, self._slots, self._limit = simulated_jobs, record, slots, limit
         self._moments: list[tuple[datetime, int, int, Any]] = []
         self._number = count()
         self._ready: list[Run] = []
@@ -71,10 +71,10 @@ class World:
         self._through = start
         if tell is not None:
             self._at(start, _TELL, None)
-        for lane in lanes:
-            lane.wake_at = start
-            self._at(start, _PLAN, lane)
-            for run in list(lane.busy):
+        for simulated in simulated_jobs:
+            simulated.wake_at = start
+            self._at(start, _PLAN, simulated)
+            for run in list(simulated.busy):
                 self._known(run, start)
         for down, up in outages:
             self._at(down, _DOWN, None)
@@ -146,42 +146,42 @@ class World:
 
     # ----------------------------------------------------------------------------------------------------- planning
 
-    def _tick(self, lane: Lane, now: datetime) -> None:
+    def _tick(self, simulated: SimulatedJob, now: datetime) -> None:
         """Create the run of one instant of an idle job without making its plan.
 
         The plan of the instant before was plain, and in a simulation no request comes that could change this one.
         """
-        self._add(lane.tick(self._through))
-        self._record.created(lane, now)
-        if lane.wake_at is not None:
-            heappush(self._moments, (lane.wake_at, _PLAN, next(self._number), lane))
+        self._add(simulated.tick(self._through))
+        self._record.created(simulated, now)
+        if simulated.wake_at is not None:
+            heappush(self._moments, (simulated.wake_at, _PLAN, next(self._number), simulated))
 
-    def _plan(self, lane: Lane, now: datetime) -> None:
-        snapshot = lane.snapshot(now)
+    def _plan(self, simulated: SimulatedJob, now: datetime) -> None:
+        snapshot = simulated.snapshot(now)
         plain = plain_tick(snapshot, now)
         plan = plain or plan_in_full(snapshot, now, self._limit)
-        before = list(lane.busy) if plan.cancels or plan.cancels_before is not None else []
+        before = list(simulated.busy) if plan.cancels or plan.cancels_before is not None else []
         for creation in plan.creations:
-            self._create(lane, creation, now)
+            self._create(simulated, creation, now)
         for id_ in plan.releases:
-            if (released := lane.release(id_)) is not None:
+            if (released := simulated.release(id_)) is not None:
                 self._is_ready(released, now)
         for ending in plan.endings:
-            if lane.drop(ending.id) is not None:
-                self._record.dropped(lane, ending.status, ending.why)
+            if simulated.drop(ending.id) is not None:
+                self._record.dropped(simulated, ending.status, ending.why)
         for span in plan.spans:
-            self._record.not_run(lane, span.status, span.why, span.count)
-        lane.settle(plan, now)
+            self._record.not_run(simulated, span.status, span.why, span.count)
+        simulated.settle(plan, now)
         if plan.lifts:
-            lane.lift()
+            simulated.lift()
         # A job that is plain once stays so: requests, pauses and edits exist from the start or never.
-        if lane.upcoming is not None or (plain is not None and lane.job.settings.grace):
-            lane.look_ahead(self._through)
-        if lane.wake_at is not None:
-            lane.wake_at = max(lane.wake_at, now)
-            self._at(lane.wake_at, _PLAN, lane)
+        if simulated.upcoming is not None or (plain is not None and simulated.job.settings.grace):
+            simulated.look_ahead(self._through)
+        if simulated.wake_at is not None:
+            simulated.wake_at = max(simulated.wake_at, now)
+            self._at(simulated.wake_at, _PLAN, simulated)
         if plan.tells:
-            for dependent in lane.dependents:
+            for dependent in simulated.dependents:
                 if dependent.waiting:
                     self._look_again(dependent, now)
         for run in before:
@@ -189,19 +189,19 @@ class World:
             if run.id in plan.cancels or (plan.cancels_before is not None and run.line_at < plan.cancels_before):
                 self._cancel(run, now)
 
-    def _create(self, lane: Lane, creation: Creation, now: datetime) -> None:
+    def _create(self, simulated: SimulatedJob, creation: Creation, now: datetime) -> None:
         if creation.status not in (_S.PENDING, _S.QUEUED):
-            self._record.not_run(lane, creation.status, creation.why, 1)
+            self._record.not_run(simulated, creation.status, creation.why, 1)
             return
-        self._record.created(lane, creation.scheduled_for)
-        run = lane.enter(creation, now)
+        self._record.created(simulated, creation.scheduled_for)
+        run = simulated.enter(creation, now)
         if creation.status is _S.PENDING:
             self._is_ready(run, now)
 
-    def _look_again(self, lane: Lane, now: datetime) -> None:
-        if lane.wake_at is None or lane.wake_at > now:
-            lane.wake_at = now
-            self._at(now, _PLAN, lane)
+    def _look_again(self, simulated: SimulatedJob, now: datetime) -> None:
+        if simulated.wake_at is None or simulated.wake_at > now:
+            simulated.wake_at = now
+            self._at(now, _PLAN, simulated)
 
     # ------------------------------------------------------------------------------------------------------ running
 
@@ -209,7 +209,7 @@ class World:
         """Start what limits, brakes and the share of late runs let start, by priority and age; the others wait."""
         waiting, self._ready = sorted(self._ready), []
         for run in waiting:
-            if run not in run.lane.busy or run.is_running:
+            if run not in run.simulated.busy or run.is_running:
                 continue
             if self._taken < self._slots and gate.may_start(run, now):
                 self._begin(run, now)
@@ -232,7 +232,7 @@ class World:
             self._in_order = True
         while ready and self._taken < self._slots:
             run = heappop(ready) if self._in_order else ready.pop()
-            if run in run.lane.busy and not run.is_running:
+            if run in run.simulated.busy and not run.is_running:
                 self._begin(run, now)
         if ready:
             self._record.waits(len(ready), now)
@@ -247,10 +247,10 @@ class World:
         if self._gate is not None:
             self._gate.began(run)
         self._record.started(run, now, self._taken)
-        lane = run.lane
-        if lane.is_too_long:
-            self._record.timed_out(lane)
-        run.ends_at = ends_at = now + lane.allowed
+        simulated = run.simulated
+        if simulated.is_too_long:
+            self._record.timed_out(simulated)
+        run.ends_at = ends_at = now + simulated.allowed
         heappush(self._moments, (ends_at, _END, next(self._number), run))
 
     def _end(self, run: Run, now: datetime, *, well: bool) -> None:
@@ -258,28 +258,28 @@ class World:
         self._taken -= 1
         if self._gate is not None:
             self._gate.ended(run)
-        lane = run.lane
-        lane.end(run, now, well=well and not lane.is_too_long)
+        simulated = run.simulated
+        simulated.end(run, now, well=well and not simulated.is_too_long)
         self._record.ended(run, now)
-        if lane.awaits_ends:
-            self._look_again(lane, now)
+        if simulated.awaits_ends:
+            self._look_again(simulated, now)
 
     def _cancel(self, run: Run, now: datetime) -> None:
-        self._record.canceled(run.lane)
+        self._record.canceled(run.simulated)
         if run.is_running:
             self._end(run, now, well=False)
         else:
-            run.lane.end(run, now, well=False)
-            if run.lane.awaits_ends:
-                self._look_again(run.lane, now)
+            run.simulated.end(run, now, well=False)
+            if run.simulated.awaits_ends:
+                self._look_again(run.simulated, now)
 
     # ------------------------------------------------------------------------------------------------------ outages
 
     def _go_down(self, now: datetime) -> None:
         self._is_down = True
-        for lane in self._lanes:
-            for run in [run for run in lane.busy if run.is_running]:
-                if lane.job.settings.on_orphan is OnOrphan.FAIL:
+        for simulated in self._simulated_jobs:
+            for run in [run for run in simulated.busy if run.is_running]:
+                if simulated.job.settings.on_orphan is OnOrphan.FAIL:
                     self._cancel(run, now)
                 else:
                     self._put_back(run, now)
@@ -295,7 +295,7 @@ class World:
 
     def _come_up(self, now: datetime) -> None:
         self._is_down = False
-        for lane in self._lanes:
-            if lane.wake_at is not None and lane.wake_at <= now:
-                lane.wake_at = now
-                self._at(now, _PLAN, lane)
+        for simulated in self._simulated_jobs:
+            if simulated.wake_at is not None and simulated.wake_at <= now:
+                simulated.wake_at = now
+                self._at(now, _PLAN, simulated)

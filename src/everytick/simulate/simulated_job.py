@@ -32,14 +32,33 @@ class Run:
     """One occurrence from its creation to its end. Its id is computed at the first access."""
 
     __slots__ = (
-        "_id", "begun_at", "begun_in", "cause", "created_at", "ends_at", "in_share", "instant", "is_running", "lane",
-        "late", "line_at", "ready_at", "scheduled_for", "started_at",
-    )  # fmt: skip
+        "_id",
+        "begun_at",
+        "begun_in",
+        "cause",
+        "created_at",
+        "ends_at",
+        "in_share",
+        "instant",
+        "is_running",
+        "late",
+        "line_at",
+        "ready_at",
+        "scheduled_for",
+        "simulated",
+        "started_at",
+    )
 
     def __init__(
-        self, lane: Lane, id_: str | None, scheduled_for: datetime, line_at: datetime, ready_at: datetime, cause: Cause
+        self,
+        simulated: SimulatedJob,
+        id_: str | None,
+        scheduled_for: datetime,
+        line_at: datetime,
+        ready_at: datetime,
+        cause: Cause,
     ) -> None:
-        self.lane, self._id, self.scheduled_for, self.cause = lane, id_, scheduled_for, cause
+        self.simulated, self._id, self.scheduled_for, self.cause = simulated, id_, scheduled_for, cause
         self.line_at, self.ready_at = line_at, ready_at
         self.created_at = line_at
         self.instant = scheduled_for
@@ -56,12 +75,12 @@ class Run:
     def id(self) -> str:
         """The id of an occurrence of a schedule follows from its job and its instant."""
         if self._id is None:
-            self._id = occurrence_id(self.lane.job.id, self.scheduled_for)
+            self._id = occurrence_id(self.simulated.job.id, self.scheduled_for)
         return self._id
 
     def __lt__(self, other: Run) -> bool:
         """The order in which stores give ready occurrences to nodes: by priority, then by age."""
-        mine, theirs = self.lane.priority, other.lane.priority
+        mine, theirs = self.simulated.priority, other.simulated.priority
         if mine != theirs:
             return mine < theirs
         if self.line_at != other.line_at:
@@ -73,7 +92,7 @@ class Run:
         return Active(self.id, self.line_at, self.scheduled_for, status, self.cause, late=self.late)
 
 
-class Lane:
+class SimulatedJob:
     """The state of one job at a virtual moment."""
 
     __slots__ = (
@@ -106,8 +125,8 @@ class Lane:
         self.waiting = sorted(self._known(occurrence) for occurrence in snapshot.waiting)
         self.awaits_ends = True
         self.dependence: Dependence | None = None
-        self.needs: dict[str, Lane] = {}
-        self.dependents: list[Lane] = []
+        self.needs: dict[str, SimulatedJob] = {}
+        self.dependents: list[SimulatedJob] = []
         self.succeeded_for: dict[datetime, datetime] = {}
         """When the run of each instant succeeded, where other jobs depend on it."""
         self._coming: list[datetime] = []
