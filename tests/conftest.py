@@ -1,16 +1,17 @@
 """What every test finds in place: real servers on demand, and hypothesis set for shared machines."""
 
+import gc
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from tests import hanging
+from tests import hanging, order
 from tests.servers.launch import Server, postgres_server, redis_server
 
 # A deadline per example measures the machine, not the code; pytest-timeout stops what hangs.
@@ -47,7 +48,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--times", type=int, default=1, help="so many times the examples of every law: for --explore")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests without the garbage collector, and never show it what was collected.
+
+    Millions of objects come to exist here and stay. To look through them took a sixth of the time of each worker.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    if workers > 1:
+        items[:] = order.spread(items, workers, lambda item: item.nodeid.partition("::")[0])
     times = config.getoption("--times")
     laws = [item for item in items if times > 1 and hasattr(item, "obj") and hasattr(item.obj, _OWN)]
     for law in {item.obj for item in laws}:  # several items may share a function

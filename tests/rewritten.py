@@ -13,8 +13,8 @@ from pathlib import Path
 from _pytest.assertion import rewrite
 
 ROOT = Path(__file__).resolve().parents[1]
-PLUGINS = ("schemathesis",)
-"""Other packages that are plugins of pytest: it rewrites all their modules."""
+PLUGINS = ("anyio", "hypothesis", "schemathesis")
+"""Other packages that are plugins of pytest: it rewrites all their modules. Small ones are not worth it."""
 
 
 def main() -> None:
