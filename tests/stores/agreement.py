@@ -145,6 +145,8 @@ class Pair:
         self.seen_beats: dict[str, int] = {}
         self.done: list[str] = []
         self.asked: list[str] = []
+        self.handed = 0
+        """How many attempts went on with another node."""
 
     async def act(self) -> None:
         """Do one random deed to both."""
@@ -512,6 +514,32 @@ class Pair:
                 [(claim, advance(claim.header, claim.life, Lost(), self.now())) for claim in claims]
             )
 
+    async def do_hand_over(self) -> None:
+        """Claim, and hand the first attempts over to an engine; the second task of a job is not always handed over."""
+        before = len(self.claims)
+        await self.do_claim()
+        for place in range(before, len(self.claims)):
+            self.noted.add(place)
+            for task in self.claims[place][0].header.rules.tasks[: self.random.choice([1, 2])]:
+                note = Note(task.name, 1, self.now(), handed_to=f"celery:{task.name}")
+                told = zip(self.stores, self.claims[place], strict=True)
+                answers = [list(await store.note([(claim, note)])) for store, claim in told]
+                assert answers[0] == answers[1], f"handed over after {self.done[-12:]}"
+        if self.random.random() < 0.5:
+            await self.do_reattach()
+
+    async def do_reattach(self) -> None:
+        """Go on with what silent nodes have handed over to engines, sometimes with old beats or few needs."""
+        known, scope = await self._nodes(), await self.scope(0.9)
+        silent = {each.id: each.beats for each in known[0]}
+        if self.random.random() < 0.3:
+            silent = dict(self.seen_beats)
+        limit = self.random.choice([0, 1, 100])
+        taken = [await store.reattach(scope, limit, silent) for store in self.stores]
+        assert list(map(_plain, taken[0])) == list(map(_plain, taken[1])), f"reattach after {self.done[-12:]}"
+        self.handed += sum(len(claim.handed) for claim in taken[0])
+        self.claims += list(zip(*taken, strict=True))
+
     async def _nodes(self) -> list[list[NodeRecord]]:
         """Return the nodes of each store; the keys of what is overdue are each store's own."""
         known = [list(await store.nodes()) for store in self.stores]
@@ -534,7 +562,8 @@ class Pair:
         task = self.random.choice(pair[0].header.rules.tasks).name
         progress = self.random.choice([None, Progress(self.random.random(), 2.5, "half"), Progress(7)])
         log = self.random.choice([None, Log(self.random.choice(NODES), f"{task}.log")])
-        note = Note(task, self.random.choice([1, 1, 2]), self.now(), progress, log)
+        engine = self.random.choice([None, None, f"celery:{self.random.randrange(3)}"])
+        note = Note(task, self.random.choice([1, 1, 2]), self.now(), progress, log, engine)
         other = replace(note, number=1, progress=None)
         answers = [
             list(await store.note([(claim, note), (claim, other)]))
@@ -620,6 +649,8 @@ WEIGHTS = {
     "do_step": 10,
     "do_put": 4,
     "do_reap": 3,
+    "do_hand_over": 6,
+    "do_reattach": 4,
     "do_promises": 6,
     "do_remove": 1,
     "do_retire": 1,
@@ -672,4 +703,4 @@ async def _planned(
 
 def _plain(claim: Claim) -> tuple[object, ...]:
     """A claim without its handle and token, and without times of writing that only people read."""
-    return claim.fence, replace(claim.occurrence, updated_at=None), claim.header, claim.life
+    return claim.fence, replace(claim.occurrence, updated_at=None), claim.header, claim.life, claim.handed

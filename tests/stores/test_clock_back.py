@@ -289,3 +289,29 @@ async def test_what_was_ready_stays_ready_in_another_lane_or_version(
     else:
         await put(store, job("asked", "0 0 1 1 *", tags=["erp"], queue="gpu"))
     assert [claim.job.name for claim in await store.claim(await everything(store), 10)] == ["asked"]
+
+
+async def test_a_job_is_due_as_its_newest_fact_says(store: AnyStore, clock: ManualClock) -> None:
+    """C-45: a step back by less than a second is not corrected. What is asked for after it is due at once."""
+    stored = await put(store, job("asked", "0 0 1 1 *", overlap="allow"))
+    await plan_once(store)
+    clock.move(milliseconds=800)
+    await store.request(stored.job_id, Trigger("before"))
+    clock.move(milliseconds=-500)
+    await store.request(stored.job_id, Trigger("after"))
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        assert [(each.job_id, each.wake_at) for each in batch.snapshots] == [(stored.job_id, clock.time)]
+
+
+async def test_a_job_whose_newest_fact_lies_ahead_is_known_to_come(store: AnyStore, clock: ManualClock) -> None:
+    """C-45: an older fact that is due does not make the job due, so the node has to know when it will be."""
+    stored = await put(store, job("asked", "0 0 1 1 *", overlap="allow"))
+    await plan_once(store)
+    await store.request(stored.job_id, Trigger("before"))
+    clock.move(milliseconds=800)
+    await store.request(stored.job_id, Trigger("after"))
+    ahead = clock.time
+    clock.move(milliseconds=-500)
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        assert not batch.snapshots
+    assert (await store.ahead(NodeScope("node-1"))).wake_at == ahead

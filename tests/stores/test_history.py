@@ -1,7 +1,11 @@
 """history and prune: what people ask of the past, and how it is forgotten."""
 
+import pytest
+
+from everytick.domain.changes import Put
 from everytick.domain.ids import occurrence_id
 from everytick.domain.occurrence import Cause
+from everytick.domain.policies import update_policy
 from everytick.domain.statuses import ACTIVE, OccurrenceStatus
 from everytick.stores.base import HistoryFilter
 from tests.stores.acting import FAILED, AnyStore, deliver, job, occurrences, plan_once, put, run_one
@@ -87,6 +91,23 @@ async def test_retention_forgets_the_old_and_keeps_the_last(store: AnyStore, clo
     assert await store.prune() == 0
     assert [str(each.status) for each in await occurrences(store)] == ["completed", "failed", "pending"]
     assert (await store.get([stored.job_id]))[stored.job_id].watermark >= watermark
+
+
+@pytest.mark.parametrize("policy", ["graceful 10h", "rollout 50% after 3"])
+async def test_retention_goes_by_the_version_in_force_and_not_by_one_that_waits_or_is_tried(
+    store: AnyStore, clock: ManualClock, policy: str
+) -> None:
+    """I17, S0-118: it may be taken back, and what was forgotten by it would be gone."""
+    keep_little = {"success": "1h", "keep_last": 0}
+    await put(store, job(retention={"success": "30d", "keep_last": 0}))
+    await hours(store, clock, 3)
+    await store.apply([Put(job(when="30 * * * *", retention=keep_little), policy=update_policy(policy))])
+    clock.move(hours=2)
+    await plan_once(store)
+    await deliver(store)
+    assert await store.prune() == 0
+    await store.apply([Put(job(when="45 * * * *", retention=keep_little), policy=update_policy("immediate"))])
+    assert await store.prune() == 3
 
 
 async def test_runs_attempts_and_tasks_say_when_they_came_to_be(store: AnyStore, clock: ManualClock) -> None:

@@ -1,10 +1,12 @@
 """Needs: a node sees the jobs and occurrences whose needs it meets, and nothing of others (C-41)."""
 
 from datetime import timedelta
+from typing import Any
 
 from everytick.domain.changes import Remove
 from everytick.domain.config import Level, overrides
 from everytick.domain.facts import Amend, Trigger
+from everytick.domain.needs import LATE
 from everytick.stores.base import NodeScope
 from tests.stores.acting import (
     AnyStore,
@@ -188,3 +190,36 @@ async def test_an_occurrence_in_a_queue_of_its_own_has_needs_of_its_own(store: A
     assert "code:shop\nqueue:slow" in (await everything(store)).met
     assert await store.claim(SHOP, 10) == []
     assert len(await store.claim(NodeScope("shop-2", ("code:shop\nqueue:slow",)), 10)) == 1
+
+
+async def test_a_late_occurrence_in_a_queue_of_its_own_has_the_needs_of_the_late_lane_alone(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-41, A23: no node learns a text of needs that no occurrence has."""
+    stored = await put(store, job("sale", recovery="execute_all"))
+    await plan_once(store)
+    slow = overrides(Level.OCCURRENCE, {"queue": "slow"})
+    await store.request(stored.job_id, Amend(clock.time + timedelta(hours=1), slow, by="ada"))
+    clock.move(hours=1, minutes=40)
+    await plan_once(store)
+    assert (await store.ahead(NodeScope("node-1"))).needs == ("", "lane:late\nqueue:slow")
+
+
+async def test_what_leaves_the_lane_of_the_late_and_ends_at_once_is_reported_without_the_lane(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-41, A23: one plan lets it out, because an instant on time waits behind it, and gives it up."""
+    await put(store, job("needed", "0 0 1 1 *"))
+    needs = {"job": "needed", "within": "10m", "deadline": "20m"}
+    rules: dict[str, Any] = {"recovery": "execute_all", "overlap": "queue", "depends_on": needs}
+    await put(store, job("waits", reports=True, **rules))
+    await plan_once(store)
+    clock.move(hours=1, minutes=40)
+    await plan_once(store)
+    await plan_once(store)
+    assert LATE in (await store.ahead(NodeScope("node-1"))).needs
+    clock.move(minutes=20)
+    await plan_once(store)
+    assert await statuses(store) == ["skipped", "queued"]
+    assert len(await store.reports(NodeScope("node-1", ("",)), 10)) == 1
+    assert await store.reports(NodeScope("node-1", (LATE,)), 10) == []

@@ -50,6 +50,22 @@ async def test_a_refused_plan_is_postponed_and_the_others_are_written(store: Any
     assert await store.ask(ParkedJobs()) == {}
 
 
+async def test_a_refused_plan_leaves_nothing_of_those_that_were_tried_with_it(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-46: all are tried together, or else each alone, in order: the needed job has nobody to tell yet."""
+    await put(store, job("needed"))
+    waits = (await put(store, job("waits", depends_on="needed"))).job_id
+    await put(store, job("spoilt"))
+    await plan_once(store)
+    clock.move(hours=1)
+    async with store.due(SCOPE, 10) as batch:
+        plans = {each.editions[-1].job.name: plan for each, plan in zip(batch.snapshots, plans_of(batch), strict=True)}
+        before = plans["waits"].woken
+        await store.commit_plans(batch, [plans["needed"], plans["waits"], spoilt(plans["spoilt"])])
+    assert (await store.look([waits]))[waits].woken == before
+
+
 async def test_many_refused_plans_are_about_the_plans_and_not_about_the_store(
     store: AnyStore, clock: ManualClock
 ) -> None:

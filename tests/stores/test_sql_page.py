@@ -52,6 +52,22 @@ async def test_every_question_of_the_page_can_be_asked(asked: tuple[str, SqlStor
     assert [row["error"] for row in await person.ask(answered)] == ["boom"]
 
 
+async def test_each_claim_is_a_row_with_its_node_its_times_and_its_end(asked: tuple[str, SqlStore, Person]) -> None:
+    """S1-043: schedule, worker, when it was enqueued and claimed, how long it took, success and error."""
+    name, store, person = asked
+    await _lived(store)
+    [question] = [block for block in BLOCKS if block.startswith(f"-- {name}") and "claimed_at" in block]
+    failed, well = await person.ask(question)
+    assert [(row["job"], row["node"], bool(row["succeeded"]), row["error"]) for row in (well, failed)] == [
+        ("report", "node-1", True, None),
+        ("report", "node-1", False, "boom"),
+    ]
+    for row in (well, failed):
+        assert row["ready_at"] <= row["claimed_at"]
+        assert row["waited_seconds"] >= 0
+        assert row["took_seconds"] >= 0
+
+
 async def test_the_page_names_every_column(asked: tuple[str, SqlStore, Person]) -> None:
     """C-44: what is not on the page is not there, and the other way round."""
     _, _, person = asked

@@ -8,7 +8,7 @@ from everytick.domain.deeds import Deed, DeedPage
 from everytick.domain.people import Role, User
 
 FAILURES_KEPT = timedelta(hours=1)
-"""So long the failures of a name count after the last of them."""
+"""How long the failed sign-ins of a name count after the last of them."""
 
 MOST_SESSIONS = 1000
 """Most sessions that are listed: a page shows no more."""

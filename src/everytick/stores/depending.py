@@ -10,7 +10,7 @@ from everytick.domain.schedule import Schedule
 from everytick.errors import InvalidPolicies, shown
 
 _COMPARED = 100
-"""So many instants of each schedule are looked up in the other one."""
+"""How many instants of each schedule are looked up in the other one."""
 
 
 def unknown_dependency(job: str, name: str, known: Iterable[str]) -> InvalidPolicies:

@@ -7,7 +7,7 @@ import re
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from everytick.domain.codes import IN_SQL
 from everytick.domain.values import value
@@ -66,13 +66,19 @@ def bind_queries(kind: type[T], text: str, where: str) -> T:
 
 
 def declared_queries(kind: type, text: str, where: str) -> dict[str, str]:
-    """Return the queries of this text by name, if `kind` declares the same names."""
+    """Return the queries of this text by name, if `kind` declares the same names. Some may be absent."""
     queries = split_queries(text, where)
-    declared = set(kind.__annotations__)
-    missing, unused = sorted(declared - set(queries)), sorted(set(queries) - declared)
+    declared = kind.__annotations__
+    missing = sorted(name for name, type_ in declared.items() if name not in queries and not may_be_absent(type_))
+    unused = sorted(set(queries) - set(declared))
     if missing or unused:
         raise ImportError(f"{where}: missing queries {missing}, unused queries {unused}: {kind.__name__} declares them")
     return queries
+
+
+def may_be_absent(declared: object) -> bool:
+    """Tell whether a query that is declared with this type, such as `Statement | None`, may be left out by a store."""
+    return type(None) in get_args(declared)
 
 
 def with_codes(text: str) -> str:

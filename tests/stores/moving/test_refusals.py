@@ -160,6 +160,14 @@ async def test_a_move_that_would_hold_nodes_for_too_long_leaves_the_old_store_in
     await move_store(address(old), address(tmp_path / "new.db"))
 
 
+async def test_a_store_that_is_not_there_has_no_move_to_give_up(tmp_path: Path, postgres: Server) -> None:
+    """B16: a mistyped address is named as such."""
+    with pytest.raises(MoveRefused, match=r"there is no store at .*none\.db"):
+        await give_up(address(tmp_path / "none.db"))
+    with pytest.raises(MoveRefused, match=r"there is no store at .* schema nowhere"):
+        await give_up(f"{postgres.address}?schema=nowhere")
+
+
 async def test_a_move_into_another_store_is_refused_until_the_first_is_given_up(old: Path, tmp_path: Path) -> None:
     new, other = address(tmp_path / "new.db"), address(tmp_path / "other.db")
     with pytest.raises(MoveRefused, match="is not being moved: there is nothing to give up"):

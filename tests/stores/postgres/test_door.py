@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable
 from itertools import product
 
+import asyncpg
 import pytest
 
 from everytick.errors import InvalidName, StoreUnavailable
@@ -62,6 +63,18 @@ async def test_statements_are_planned_once_by_index_and_those_of_a_task_by_the_s
         assert own == {**dict.fromkeys(SESSION, "on"), "plan_cache_mode": "auto"}
     async with store._door.connection() as db:
         assert await db.fetchval("show enable_seqscan") == "off"
+
+
+async def test_a_value_that_cannot_be_sent_leaves_no_transaction_open(store: PostgresStore) -> None:
+    """G2: the driver has sent the statement already; the next verb on this connection begins its own transaction."""
+
+    async def ask_too_much() -> None:
+        async with store._door.connection() as db:
+            await db.execute("select $1::integer", 1 << 70)
+
+    with pytest.raises(asyncpg.DataError):
+        await ask_too_much()
+    assert await store.list() == []
 
 
 async def test_work_goes_on_after_every_session_was_cut(store: PostgresStore, db: object) -> None:

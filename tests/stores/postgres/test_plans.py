@@ -24,7 +24,10 @@ COLD = set(get_type_hints(ColdQueries))
 LOCKS = {"begin_limited_claim", "stop_claims", "stop_limited_claims"}
 """Statements that lock a table and read nothing."""
 
-NAMES = sorted({*get_type_hints(Queries), *COLD} - LOCKS)
+ABSENT = {name for name in COLD if getattr(cold_queries_in("everytick"), name) is None}
+"""Statements that only SQLite needs."""
+
+NAMES = sorted({*get_type_hints(Queries), *COLD} - LOCKS - ABSENT)
 
 BATCH = 50
 JOBS = 10_000
@@ -224,11 +227,9 @@ INDEXES = {
     "failed_of": ("occurrence_pkey",),
     "failed_between": ("occurrence_pkey",),
     "fold_between": ("occurrence_pkey", "version_band_pkey"),
-    "fold_days_between": ("occurrence_pkey",),
     "fold_days_of_these": ("occurrence_pkey",),
     "fold_these": ("occurrence_pkey", "version_band_pkey"),
     "touch_lengths": ("occurrence_pkey",),
-    "touch_lengths_between": ("occurrence_pkey",),
     "forget_cells": ("bucket_pkey",),
     "forget_unfolded": ("occurrence_pkey", "unfolded_pkey"),
     "forget_passed": ("unfolded_pkey",),
@@ -245,6 +246,7 @@ INDEXES = {
     "counted_among": ("occurrence_pkey", "unfolded_pkey"),
     "kept_in_all": ("bucket_pkey",),
     "kept_of_job": ("job_id_key", "job_day_pkey"),
+    "next_ended": ("occurrence_pkey",),
     "unseen": ("occurrence_pkey",),
     "undefined_jobs": ("job_state_undefined", "job_pkey"),
     "take_marks": ("job_state_pkey",),

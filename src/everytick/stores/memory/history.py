@@ -145,7 +145,7 @@ def _place(row: OccurrenceRow) -> tuple[datetime, str]:
 
 def _no_longer_kept(job: JobRow, now: datetime) -> Iterator[OccurrenceRow]:
     """Give the occurrences that the job's retention no longer keeps, oldest first. One whose report is due stays."""
-    keep = job.job.settings.retention
+    keep = job.retention
     ended = [row for row in job.history if row.status in ENDED]
     for row in ended[: max(len(ended) - keep.keep_last, 0)]:
         age = keep.success if row.status in _KEPT_AS_SUCCESS else keep.failure

@@ -116,7 +116,7 @@ class LocalStore(MemoryStore):
             self._tables.rename(row, newest.name)
         current = in_force(snapshot.editions, heard_at)
         self._tables.need(row, current.needs if snapshot.retire_at is None else RETIRED)
-        row.editions = list(snapshot.editions)
+        row.editions, row.turned = list(snapshot.editions), current.version
         for edition in snapshot.editions:
             row.add(edition)
         after = _decided_through(snapshot, heard_at)

@@ -90,6 +90,9 @@ class Planning(LimitedClaims):
         seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
 
         async def write(some: Sequence[Plan]) -> Sequence[Commit]:
+            # Before any is written: plans that are tried together are written together, or none of them.
+            for plan in some:
+                self._require_progress(plan)
             answers = [
                 self._commit_plan(plan, batch.token, now) if firsts[plan.job_id] is plan else Commit.STALE
                 for plan in some
@@ -216,6 +219,11 @@ class Planning(LimitedClaims):
         own = next((occurrence for occurrence in behind if occurrence.creation.cause is Cause.SCHEDULE), newest)
         return [*shown, newest] if own is newest else [*shown, own, newest]
 
+    def _require_progress(self, plan: Plan) -> None:
+        row = self._tables.jobs.get(plan.job_id)
+        if row is not None and row.revision == plan.revision:
+            assert plan.watermark >= row.watermark, f"{row.name}: the watermark moved back"
+
     def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
         row = self._tables.jobs.get(plan.job_id)
         if row is None:
@@ -223,7 +231,6 @@ class Planning(LimitedClaims):
         if row.revision != plan.revision:
             # The token says that this very plan was written before and its answer was lost.
             return Commit.COMMITTED if row.plan_token == token else Commit.STALE
-        assert plan.watermark >= row.watermark, f"{row.name}: the watermark moved back"
         if plan.turned is not None:
             self._turn(row, plan.turned.job, now)
             self._promise(row, plan.turned.job, now)
@@ -321,6 +328,7 @@ class Planning(LimitedClaims):
     def _turn(self, row: JobRow, job: Job, now: datetime) -> None:
         """Let a version be in force. Unclaimed occurrences take it; started ones keep their own."""
         self._tables.need(row, job.needs)
+        row.turned = job.version
         if job.settings.horizon is None:
             row.coming = NOTHING_COMING
         for occurrence in [*row.busy, *row.waiting]:

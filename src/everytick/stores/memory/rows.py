@@ -14,6 +14,7 @@ from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Log, Progress
 from everytick.domain.occurrence import Attempt, Cause, Occurrence
 from everytick.domain.payload import Payload
+from everytick.domain.policies import Retention
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import OwedBreach, PromiseState
 from everytick.domain.questions import band_of
@@ -84,7 +85,8 @@ class BackfillRow:
 class JobRow:
     """One job: its definitions, the state of its planning, the facts that wait for a plan, and its occurrences.
 
-    `editions` are the versions that are in force or still to be decided by, `timeline` are all of them.
+    `editions` are the versions that are in force or still to be decided by, `timeline` are all of them. `turned` is the
+    number of the one that came into force last.
 
     `busy` and `waiting` are the occurrences that have not ended, in the order of the line; `history` are all.
     `planned_woken` is the `woken` that the last plan had read: if they differ, `wake_at` is when a verb woke the job.
@@ -103,6 +105,7 @@ class JobRow:
     watermark: datetime
     created_at: datetime
     needs: str
+    turned: int = 1
     revision: int = 1
     woken: int = 1
     planned_woken: int = 0
@@ -146,6 +149,11 @@ class JobRow:
     def job(self) -> Job:
         """The newest definition. All that are in force or to come are enabled, or none is."""
         return self.editions[-1].job
+
+    @property
+    def retention(self) -> Retention:
+        """How long ended occurrences are kept. A version that still waits, or is on trial, has no say in it."""
+        return self.versions[self.turned][0].settings.retention
 
     @property
     def newest(self) -> list[Edition]:

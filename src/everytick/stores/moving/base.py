@@ -55,7 +55,7 @@ class Reading(Protocol):
 
 
 class Holding(Reading, Protocol):
-    """A store in which nobody else can write until this ends."""
+    """A store in which only the mover can write until this ends."""
 
     async def shut(self, mark: MoveMark, words: str) -> None:
         """Refuse every write with these words from the end of this on, and note no more changes."""

@@ -1,7 +1,7 @@
 """The move of a store: copy, follow, hold, compare, shut.
 
 The old store is copied as of one moment while its nodes go on, and notes the key of every row that changes meanwhile.
-Passes carry what was noted, each as of one moment again, until little is left. Then the old store is held: nobody can
+Passes carry what was noted, each as of one moment again, until little is left. Then the old store is held: no node can
 write to it. The last pass, the comparison of both stores and the mark that shuts the old one are one transaction there.
 Its commit decides. Before it the old store is in use, after it the new one.
 """
@@ -40,14 +40,17 @@ CLOCKS_APART = timedelta(seconds=10)
 """How far apart the clocks of both stores may be: nodes go on by the new one."""
 
 _FEW = 500
-"""So many changes are carried while the old store is held."""
+"""Passes end once one has carried no more changes than this. The last pass, for which nodes wait, is short then."""
 
 _MOST_PASSES = 200
+"""How many passes may try to leave few changes. A store that changes faster than it is copied cannot be moved."""
+
 _MOST_TRIES = 5
+"""How often the old store is held before the move gives up because nodes would have waited for too long."""
 
 
 class Stage(Enum):
-    """How far a move is, as it is told to whoever waits for it."""
+    """How far a move is, as the caller of `move_store` is told."""
 
     MARKED = "the old store notes what changes"
     FILLED = "everything is copied"
@@ -101,6 +104,8 @@ async def give_up(source: str) -> None:
     """
     old = side_of(source, "from")
     try:
+        if not (await old.schema())[0]:
+            raise MoveRefused(f"there is no store at {old.where}: name the one that is being moved")
         mark = (await old.marks()).get(SOURCE)
         if mark is None:
             raise MoveRefused(f"{old.where} is not being moved: there is nothing to give up")

@@ -116,7 +116,8 @@ def _selected(table: MovedTable, columns: Columns) -> str:
     read = [own.get(each.name) or each.out("e." if each.name in ends else "t.") for each in columns["job_state"]]
     return (
         f"select {', '.join(read)} from everytick.job_state t left join everytick.job_ends e on e.job_key = t.job_key"
-        " left join (select job_key, count(*) as count, max(wake_at) as wake_at from everytick.wake group by 1) w"
+        " left join (select job_key, count(*) as count, (array_agg(wake_at order by wake_key desc))[1] as wake_at"
+        " from everytick.wake group by 1) w"
         " on w.job_key = t.job_key"
     )
 

@@ -196,7 +196,7 @@ class SqliteReading:
 
 
 class SqliteHolding(SqliteReading):
-    """The file while nobody else can write."""
+    """The file while no other connection can write."""
 
     async def shut(self, mark: MoveMark, words: str) -> None:
         """Refuse every write with these words from the commit on."""
@@ -327,7 +327,7 @@ def _count_on(it: sqlite3.Connection, counters: Iterable[tuple[str, int]]) -> No
 def _arrive(it: sqlite3.Connection, move_id: str) -> None:
     sql = f"update {TABLE} set state = '{ARRIVED}' where role = '{TARGET}' and move_id = ? and state = '{FOLLOWING}'"
     if it.execute(sql, (move_id,)).rowcount:
-        # PostgreSQL notes handles whose rows may still come. Nobody writes there any more: these have none.
+        # PostgreSQL notes handles whose rows may still come. That store is shut now, so none of them comes.
         it.execute("delete from unfolded where job_key = 0 and handle not in (select handle from occurrence)")
         late = "from unfolded u join occurrence o on o.handle = u.handle where u.job_key = 0"
         it.execute(f"insert or ignore into unfolded select o.job_key, o.handle, o.scheduled_for {late}")

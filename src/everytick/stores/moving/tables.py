@@ -69,7 +69,7 @@ TABLES = tuple(
 BY_NAME = {table.name: table for table in TABLES}
 
 SEEDED = ("occurrence_status", "run_status", "attempt_status", "cause")
-"""Tables that a migration fills and nobody changes."""
+"""Tables that a migration fills and no verb changes."""
 
 BORN_WITH_ROWS = ("rollup",)
 """Tables of which a new store has a row already."""

@@ -190,7 +190,11 @@ class Door:
                 # Release it once only: the error of a second release would replace the cancellation.
                 await self._broken_off(db)
                 raise
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, asyncpg.DataError):
+                    # asyncpg may have sent the statement before it found a value that it cannot send. The server then
+                    # waits for the rest in a transaction that no statement of ours would end.
+                    self.drop(db)
                 await pool.release(db)
                 raise
             await pool.release(db)

@@ -149,12 +149,15 @@ class PlanCommits:
         return Committed(answers) if Commit.COMMITTED in answers else await self._commit_free(db, batch, plans, None)
 
     async def _tell_needs(self, batch: Batch, plans: Sequence[Plan]) -> None:
-        """Add the needs of new occurrences with another queue than their job, before any lock is taken."""
-        moved = [plan for plan in plans if any(each.overrides is not None for each in plan.creations)]
+        """Add the needs of new occurrences with another queue than their job, before any lock is taken.
+
+        Those in the lane for late ones have the needs of that lane, which are added with them.
+        """
+        created = [(plan.job_id, each) for plan in plans for each in plan.creations if not each.in_lane]
+        moved = [(job_id, each, each.overrides) for job_id, each in created if each.overrides is not None]
         if moved:
             seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
-            queues = ((defining(seen[plan.job_id], each), each.overrides.get("queue")) for plan in moved
-                      for each in plan.creations if each.overrides is not None)  # fmt: skip
+            queues = [(defining(seen[job_id], each), own.get("queue")) for job_id, each, own in moved]
             texts = {needs_in(job.labels, queue) for job, queue in queues if isinstance(queue, str)}
             if texts:
                 async with self._door.connection() as db:

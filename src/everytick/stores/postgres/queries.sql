@@ -39,7 +39,7 @@ select moment.now,
           left join lateral (select w.wake_at from everytick.wake w
                               where w.needs = n.needs and w.wake_at > moment.now
                                 and not exists (select from everytick.wake e
-                                                 where e.job_key = w.job_key and e.wake_at <= moment.now offset 0)
+                                                 where e.job_key = w.job_key and e.wake_key > w.wake_key offset 0)
                               order by w.wake_at limit 1) f on true) as wake_at,
        (select min(r.ready_at)
           from unnest(:needs::text[]) n(needs)

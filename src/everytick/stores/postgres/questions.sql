@@ -48,7 +48,7 @@ select o.id as occurrence_id, j.id as job_id, o.scheduled_for, o.status, o.cause
 -- latest_lengths --
 -- Returns how long the latest runs of each of these jobs that completed took, in microseconds: a list for each job.
 select j.id as job_id,
-       array(select (extract(epoch from w.ended_at - w.started_at) * 1000000)::bigint
+       array(select (date_part('epoch', w.ended_at - w.started_at) * 1000000)::bigint
                from (select r.status, r.started_at, r.ended_at from {schema}.occurrence r
                       where (r.job_key, r.scheduled_for) >= (j.job_key, '-infinity')
                         and (r.job_key, r.scheduled_for) <= (j.job_key, 'infinity')

@@ -44,44 +44,51 @@ select (select count(*) from looked) as count,
               where s.status is null and (s.job_key <> 0 or s.scheduled_for < :given_up_at)) as gone;
 
 -- fold_between --
--- Adds those between two handles that have ended, without some, to the steps of five minutes and to the days: added times
--- to what ended, left times to what is kept. The band of each version is looked up once. A full join, where each side
--- has the same versions, is never carried out as a loop within a loop, however few rows the server expects.
-insert into {schema}.bucket (is_day, step_at, band, status, count, kept)
-with ended as materialized (
-    select o.job_key, o.version, o.status, date_bin('5 minutes', o.scheduled_for, 'epoch'::timestamptz) as step_at
+-- Adds those between two handles that have ended, without some, to the days of their jobs, to the steps of five minutes and
+-- to the days of all. The lengths of their jobs have to be measured again. Rows are read twice: to keep them for the
+-- second use costs more. The band of each version is looked up once. A full join, where each side has the same versions,
+-- is never carried out as a loop within a loop, however few rows the server expects.
+with job_part as materialized (
+    select o.job_key, o.version, date_bin('1 day', o.scheduled_for, 'epoch'::timestamptz) as day_at, o.status,
+           count(*) as count,
+           coalesce(sum(case when o.status = {completed}
+                             then (date_part('epoch', o.ended_at - o.started_at) * 1000000)::bigint end), 0)::bigint as took
       from {schema}.occurrence o
      where o.handle > :first_handle and o.handle <= :last_handle and o.status >= {first_ended}
        and (:is_whole or not o.handle {among left_out})
+     group by 1, 2, 3, 4
 ), banded as materialized (
     select d.job_key, d.version,
            (select v.band from {schema}.version_band v where v.job_key = d.job_key and v.version = d.version) as band
-      from (select distinct e.job_key, e.version from ended e) d
-), cell as materialized (
-    select e.step_at, b.band, e.status, count(*) as count
-      from ended e full join banded b on b.job_key = e.job_key and b.version = e.version
+      from (select distinct p.job_key, p.version from job_part p) d
+), step as materialized (
+    select date_bin('5 minutes', o.scheduled_for, 'epoch'::timestamptz) as step_at, b.band, o.status, count(*) as count
+      from (select o.job_key, o.version, o.scheduled_for, o.status
+              from {schema}.occurrence o
+             where o.handle > :first_handle and o.handle <= :last_handle and o.status >= {first_ended}
+               and (:is_whole or not o.handle {among left_out})) o
+      full join banded b on b.job_key = o.job_key and b.version = o.version
      group by 1, 2, 3
+), days as (
+    insert into {schema}.job_day (job_key, day_at, status, count, kept, took)
+    select p.job_key, p.day_at, p.status, sum(p.count), sum(p.count), sum(p.took) from job_part p group by 1, 2, 3
+    on conflict (job_key, day_at, status) do update
+       set count = job_day.count + excluded.count, kept = job_day.kept + excluded.kept,
+           took = job_day.took + excluded.took
+), touched as (
+    insert into {schema}.job_length (job_key)
+    select p.job_key from (select distinct p.job_key from job_part p where p.status = {completed}) p
+     where not exists (select from {schema}.job_length k where k.job_key = p.job_key and k.is_stale offset 0)
+    on conflict (job_key) do update set is_stale = excluded.is_stale where not job_length.is_stale
 )
-select false, c.step_at, c.band, c.status, c.count * :added::int, c.count * :left::int from cell c where true
+insert into {schema}.bucket (is_day, step_at, band, status, count, kept)
+select false, s.step_at, s.band, s.status, s.count, s.count from step s where true
 union all
-select true, date_bin('1 day', c.step_at, 'epoch'::timestamptz) as day_at, c.band, c.status,
-       sum(c.count)::bigint * :added::int, sum(c.count)::bigint * :left::int
-  from cell c group by day_at, c.band, c.status
+select true, date_bin('1 day', s.step_at, 'epoch'::timestamptz) as day_at, s.band, s.status,
+       sum(s.count)::bigint, sum(s.count)::bigint
+  from step s group by day_at, s.band, s.status
 on conflict (is_day, step_at, band, status) do update
    set count = bucket.count + excluded.count, kept = bucket.kept + excluded.kept;
-
--- fold_days_between --
--- Adds the same to the days of their jobs.
-insert into {schema}.job_day (job_key, day_at, status, count, kept, took)
-select o.job_key, date_bin('1 day', o.scheduled_for, 'epoch'::timestamptz), o.status,
-       count(*) * :added::int, count(*) * :left::int,
-       coalesce(sum(case when o.status = {completed}
-                         then (date_part('epoch', o.ended_at - o.started_at) * 1000000)::bigint end), 0)::bigint * :added::int
-  from {schema}.occurrence o where o.handle > :first_handle and o.handle <= :last_handle and o.status >= {first_ended}
-       and (:is_whole or not o.handle {among left_out})
- group by 1, 2, 3
-on conflict (job_key, day_at, status) do update
-   set count = job_day.count + excluded.count, kept = job_day.kept + excluded.kept, took = job_day.took + excluded.took;
 
 -- fold_these --
 -- Adds these, which have ended, to the steps of five minutes and to the days.

@@ -168,12 +168,13 @@ class PlanWriter:
             await db.execute(*self._sql.create_occurrences(now=held[0].now, **lean_columns(CREATED, created)))
             for creation in (each for held_ in held for each in keeping(held_.plan)):
                 await self._keep(db, creation, moved)
-        await self._move_occurrences(db, held, moved)
         for each in held:
             if each.plan.lifts:
+                # Before any of them ends: its report has the needs that it has then.
                 await db.execute(*self._shared.cold.lift_late(job_key=each.job))
                 # One in a queue of its own may have needs that only the lane for late ones had.
                 await db.execute(*self._shared.cold.add_needs_of_active(job_key=each.job))
+        await self._move_occurrences(db, held, moved)
         if moved.awaiting:
             await db.execute(*self._sql.mark_awaited(job_keys=moved.awaiting))
         if spans := [_spanned(each.job, span) for each in held for span in each.plan.spans]:

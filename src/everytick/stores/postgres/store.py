@@ -62,7 +62,7 @@ class PostgresStore(ColdVerbs):
     the server's time in this schema, for tests; `settings` are the session's.
     """
 
-    folds_at_once = 20_000
+    folds_at_once = 40_000
 
     def __init__(
         self,

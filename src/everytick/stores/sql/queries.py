@@ -9,7 +9,10 @@ from everytick.stores.sql.statements import Dialect, Statement, Statements, bind
 
 
 class ColdQueries(Statements):
-    """Every statement of the shared verbs. A name without its statement, or the reverse, is an error at import."""
+    """Every statement of the shared verbs. A name without its statement, or the reverse, is an error at import.
+
+    A store may leave out those that may be None, where another statement does what they do.
+    """
 
     newest_version: Statement
     keys_of_jobs: Statement
@@ -224,15 +227,16 @@ class ColdQueries(Statements):
     errors_of: Statement
     hold_rollup: Statement
     rollup_lags: Statement
+    next_ended: Statement
     unseen: Statement
     fold_between: Statement
-    fold_days_between: Statement
+    fold_days_between: Statement | None
     fold_these: Statement
     fold_days_of_these: Statement
     add_bands: Statement
     purge_bands: Statement
     failed_between: Statement
-    touch_lengths_between: Statement
+    touch_lengths_between: Statement | None
     counted_among: Statement
     sweep: Statement
     note_unfolded: Statement

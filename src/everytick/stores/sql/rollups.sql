@@ -11,6 +11,14 @@ select coalesce((select o.handle from {schema}.occurrence o order by o.handle de
        or (select u.handle from {schema}.unfolded u order by u.job_key, u.handle limit 1) is not null as is_behind,
        (select l.job_key from {schema}.job_length l where l.is_stale order by l.job_key limit 1) is not null as is_stale;
 
+-- next_ended --
+-- Returns the last of the next occurrences in the order of handles, how many they are, whether all of them have ended, and
+-- whether others than completed ones have.
+select max(n.handle) as top, count(*) as count, min(n.status) >= {first_ended} as is_over,
+       max(n.status) > {completed} as has_others
+  from (select o.handle, o.status from {schema}.occurrence o
+         where o.handle > :last_handle order by o.handle limit :limit) n;
+
 -- counted_among --
 -- Returns those of these that are over, and whether the rollups count each.
 select o.handle,
@@ -75,15 +83,6 @@ delete from {schema}.failure where handle {in handles};
 -- Runs of the jobs of these have ended: their lengths have to be measured again.
 insert into {schema}.job_length (job_key)
 select distinct o.job_key from {schema}.occurrence o where o.handle {in handles}
-on conflict (job_key) do update set is_stale = excluded.is_stale where not job_length.is_stale;
-
--- touch_lengths_between --
--- The same for those between two handles.
-insert into {schema}.job_length (job_key)
-select d.job_key
-  from (select distinct o.job_key from {schema}.occurrence o
-         where o.handle > :first_handle and o.handle <= :last_handle and o.status = {completed}) d
- where not exists (select 1 from {schema}.job_length k where k.job_key = d.job_key and k.is_stale)
 on conflict (job_key) do update set is_stale = excluded.is_stale where not job_length.is_stale;
 
 -- stale_lengths --

@@ -28,7 +28,7 @@ from everytick.domain.codes import (
     STATUSES,
 )
 from everytick.domain.values import value
-from everytick.stores.queries import declared_queries
+from everytick.stores.queries import declared_queries, may_be_absent
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Statements")
@@ -272,9 +272,11 @@ class Statements:
     def __init__(self, texts: Mapping[str, str], dialect: Dialect) -> None:
         self._texts, self._dialect = texts, dialect
 
-    def __getattr__(self, name: str) -> Statement:
+    def __getattr__(self, name: str) -> Statement | None:
         text = vars(self).get("_texts", {}).get(name)
         if text is None:
+            if may_be_absent(type(self).__annotations__.get(name)):
+                return None
             raise AttributeError(f"there is no statement {name}")
         statement = Statement(name, text, self._dialect)
         setattr(self, name, statement)

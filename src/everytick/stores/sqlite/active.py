@@ -35,7 +35,7 @@ class LineHead:
     awaited: bool = True
 
 
-NOBODY = LineHead()
+EMPTY_LINE = LineHead()
 
 
 class _ActiveRow(NamedTuple):

@@ -1,6 +1,6 @@
 """Opens the file by apsw, which brings a newer SQLite than Python's, with the interface of the standard driver.
 
-Errors are those of `sqlite3`, so that nobody else needs to know which of the two it is. Rows
+Errors are those of `sqlite3`, so that no other module needs to know which of the two it is. Rows
 are read at once: an error then has one place to come from.
 """
 

@@ -1,4 +1,4 @@
-"""The store's clock on this host: the wall clock, smoothed by one that nobody sets.
+"""The store's clock on this host: the wall clock, smoothed by the monotonic clock.
 
 A step forward is followed at once: it is an outage of that length. A step back is followed as
 soon as it has lasted for some seconds, so that every process of the host follows it within ten.
@@ -23,7 +23,7 @@ _LASTS = 5.0
 
 
 def _elapsed() -> float:
-    """Seconds on a clock that nobody sets, and that counts a suspended host where the system has one."""
+    """Seconds on a clock that cannot be set, and that counts while the host is suspended if the system has one."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot is None else time.clock_gettime(boot)
 

@@ -1,10 +1,10 @@
 """A line of processes that wait to write: each locks a lock file in turn, so that none of them starves.
 
-SQLite itself lets whoever asks at the right moment write next. So only the first in line
+SQLite itself lets the process that asks at the right moment write next. So only the first in line
 asks it, every fraction of a millisecond, and leaves the line once it may write: a process
 that has just written stands behind all that wait. The system frees the place of a process
 that dies. The line is a courtesy and no lock: a process that froze in it is passed after a second, and
-nobody stands in line again until it has left.
+the others do without the line until it has left.
 """
 
 import logging
@@ -79,7 +79,7 @@ class Turn:
                 self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            assert self._file is not None, "a file that was not opened blocks nobody"
+            assert self._file is not None, "a lock file that was not opened blocks no process"
             return self._wait(self._file, until)
         except (OSError, AttributeError) as error:
             self._go_without(error)
@@ -110,7 +110,7 @@ class Turn:
         return True
 
     def _leave(self) -> None:
-        assert self._file is not None, "nobody leaves a line without having stood in it"
+        assert self._file is not None, "a process leaves only a line in which it has stood"
         fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def _go_without(self, error: Exception) -> None:

@@ -37,7 +37,7 @@ from everytick.stores.sql.verbs.depending import Asked, dependence
 from everytick.stores.sql.verbs.trials import trials
 from everytick.stores.sql.verbs.turning import statements_of, turning
 from everytick.stores.sqlite import rows
-from everytick.stores.sqlite.active import NOBODY, lines
+from everytick.stores.sqlite.active import EMPTY_LINE, lines
 from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.queries import COLD, Q, carried_out, fetch
 from everytick.stores.sqlite.rows import NEVER, NO_TEXT, Columns, micros, micros_or_never
@@ -163,7 +163,7 @@ def _snapshots(
                 snapshot = replace(snapshot, trial=found_trials[row.job_key])
             snapshots.append(snapshot)
             if depends_on := editions[-1].job.settings.depends_on:
-                in_line = facts.lines.get(row.job_key, NOBODY).waiting
+                in_line = facts.lines.get(row.job_key, EMPTY_LINE).waiting
                 asked[row.job_key] = Asked(depends_on, [each.id for each in in_line])
     return _with_dependence(connection, found, snapshots, asked, clock) if asked else snapshots
 
@@ -274,7 +274,7 @@ def _editions(connection: sqlite3.Connection, definitions: FileDefinitions, row:
 
 def _snapshot(row: _JobRow, editions: tuple[Edition, ...], facts: _Facts, pasts: tuple[Past, ...]) -> JobSnapshot:
     job = row.job_key
-    line = facts.lines.get(job, NOBODY)
+    line = facts.lines.get(job, EMPTY_LINE)
     requests = facts.asked(job)
     backfill, more_backfills = facts.backfill(job)
     return JobSnapshot(

@@ -124,7 +124,7 @@ select version, in_force_after from job_version
  order by version limit :limit;
 
 -- states_of_jobs --
--- What the commit of plans is conditional on; under the write lock nobody can change it before we write.
+-- What the commit of plans is conditional on; under the write lock no other process can change it before we write.
 select id, job_key, revision, watermark, version, oldest_version, plan_token
   from job_state where id in (select value from json_each(?));
 
@@ -156,7 +156,8 @@ update occurrence set status = {pending}, updated_at = :now,
  where id = :occurrence_id and status = {queued};
 
 -- end_occurrence --
--- Ends what nobody runs, and fences out an owner that kept it waiting; what somebody claimed meanwhile, or ended, stays.
+-- Ends an occurrence that does not run, and fences out an owner that waits for its retry. One that a node has begun
+-- or ended meanwhile stays as it is.
 update occurrence
    set status = ?, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?, is_early = 0
  where id = ? and status < {first_ended} and status <> {running}
@@ -180,7 +181,7 @@ update occurrence indexed by occurrence_active set cancel_reason = :reason
  where job_key = :job_key and status <> {queued} and ended_at is null and cancel_reason is null and line_at < :before_at;
 
 -- await_ends --
--- Somebody waits for the end of whatever is active of the job now: each of them will wake it.
+-- Marks the active occurrences of the job as awaited: the end of each will wake the job.
 update occurrence indexed by occurrence_active set awaited = 1 where job_key = ? and ended_at is null and awaited = 0;
 
 -- tell_dependents --
@@ -252,7 +253,7 @@ select handle, job_key, version, id, scheduled_for, cause, late, covers_after, r
 select exists (select 1 from reach);
 
 -- own_occurrences --
--- The durable start: from now on only this node writes, under a fence that nobody had before.
+-- The durable start: from now on only this node writes, under a fence that no owner had before.
 update occurrence
    set found = status, status = {running}, owner = :node, node = :node, fence = fence + 1, claim_token = :token, claimed_at = :now,
        started_at = coalesce(started_at, :now), updated_at = :now
@@ -266,7 +267,7 @@ select handle, job_key, version, id, scheduled_for, status, cause, late, covers_
   from occurrence where handle in (select value from json_each(?));
 
 -- fences --
--- What the steps of owners are conditional on; under the write lock nobody can change it before we write.
+-- What the steps of owners are conditional on; under the write lock no other process can change it before we write.
 select handle, fence, claim_token, step_number, status from occurrence where handle in (select value from json_each(?));
 
 -- advance_occurrence --
@@ -386,7 +387,7 @@ update job_state set last_error = ? where id = ?;
 update job_state set last_failure_at = max(coalesce(last_failure_at, 0), ?) where id = ?;
 
 -- wake_jobs_of --
--- The jobs of those among these that somebody waits for are looked at again, as often as one ended or was parked.
+-- Wakes the jobs of the awaited ones among these occurrences, once for each that ended or was parked.
 update job_state set woken = woken + e.count, wake_at = ?
   from (select job_key, count(*) as count from occurrence
          where handle in (select value from json_each(?)) and awaited = 1 group by job_key) e

@@ -38,36 +38,52 @@ select count(*) as count, (select job_key from looked order by job_key desc, han
   from looked;
 
 -- fold_between --
--- Adds those between two handles that have ended, without some, to the steps of five minutes and to the days: added times
--- to what ended, left times to what is kept.
+-- Adds those between two handles that have ended, without some, to the steps of five minutes and to the days. A status is
+-- less than any step: their sum is one number, by which rows are sorted sooner than by two.
 insert into bucket (is_day, step_at, band, status, count, kept)
 with cell as materialized (
-    select o.scheduled_for - (o.scheduled_for % 300000000 + 300000000) % 300000000 as step_at, v.band, o.status,
+    select o.scheduled_for - (o.scheduled_for % 300000000 + 300000000) % 300000000 + o.status as step_and_status, v.band,
            count(*) as count
       from occurrence o cross join version_band v on v.job_key = o.job_key and v.version = o.version
      where o.handle > :first_handle and o.handle <= :last_handle and o.status >= {first_ended}
        and (:is_whole or not o.handle {among left_out})
-     group by 1, 2, 3
+     group by 1, 2
+), step as materialized (
+    select step_and_status - (step_and_status % 300000000 + 300000000) % 300000000 as step_at, band,
+           (step_and_status % 300000000 + 300000000) % 300000000 as status, count from cell
 )
-select 0, cell.step_at, cell.band, cell.status, cell.count * :added, cell.count * :left from cell where true
+select 0, step.step_at, step.band, step.status, step.count, step.count from step where true
 union all
-select 1, cell.step_at - (cell.step_at % 86400000000 + 86400000000) % 86400000000 as day_at, cell.band, cell.status,
-       sum(cell.count) * :added, sum(cell.count) * :left
-  from cell group by day_at, cell.band, cell.status
+select 1, step.step_at - (step.step_at % 86400000000 + 86400000000) % 86400000000 as day_at, step.band, step.status,
+       sum(step.count), sum(step.count)
+  from step group by day_at, step.band, step.status
 on conflict (is_day, step_at, band, status) do update
    set count = bucket.count + excluded.count, kept = bucket.kept + excluded.kept;
 
 -- fold_days_between --
--- Adds the same to the days of their jobs.
+-- Adds the same to the days of their jobs. With the limit, which is none, SQLite computes the columns before it sorts.
 insert into job_day (job_key, day_at, status, count, kept, took)
-select o.job_key, o.scheduled_for - (o.scheduled_for % 86400000000 + 86400000000) % 86400000000, o.status,
-       count(*) * :added, count(*) * :left,
-       coalesce(sum(iif(o.status = {completed}, o.ended_at - o.started_at, 0)), 0) * :added
-  from occurrence o where o.handle > :first_handle and o.handle <= :last_handle and o.status >= {first_ended}
-       and (:is_whole or not o.handle {among left_out})
- group by 1, 2, 3
+select e.job_key, e.day_and_status - (e.day_and_status % 86400000000 + 86400000000) % 86400000000,
+       (e.day_and_status % 86400000000 + 86400000000) % 86400000000, count(*), count(*), sum(e.took)
+  from (select o.job_key,
+               o.scheduled_for - (o.scheduled_for % 86400000000 + 86400000000) % 86400000000 + o.status as day_and_status,
+               iif(o.status = {completed}, coalesce(o.ended_at - o.started_at, 0), 0) as took
+          from occurrence o
+         where o.handle > :first_handle and o.handle <= :last_handle and o.status >= {first_ended}
+           and (:is_whole or not o.handle {among left_out})
+         limit -1) e
+ group by 1, e.day_and_status
 on conflict (job_key, day_at, status) do update
    set count = job_day.count + excluded.count, kept = job_day.kept + excluded.kept, took = job_day.took + excluded.took;
+
+-- touch_lengths_between --
+-- Runs of the jobs of these have ended: their lengths have to be measured again.
+insert into job_length (job_key)
+select d.job_key
+  from (select distinct o.job_key from occurrence o
+         where o.handle > :first_handle and o.handle <= :last_handle and o.status = {completed}) d
+ where not exists (select 1 from job_length k where k.job_key = d.job_key and k.is_stale)
+on conflict (job_key) do update set is_stale = excluded.is_stale where not job_length.is_stale;
 
 -- fold_these --
 -- Adds these, which have ended, to the steps of five minutes and to the days.
@@ -140,16 +156,17 @@ select t.scheduled_for - (t.scheduled_for % 86400000000 + 86400000000) % 8640000
  group by 1, 2;
 
 -- tail_failures --
--- Returns the failures that the rollups do not count, with their errors.
+-- Returns the failures that the rollups do not count, with their errors. `in`, not a join: for that SQLite would read all
+-- occurrences into a Bloom filter first, to look up a few.
 select t.id as occurrence_id, (select s.id from job_state s where s.job_key = t.job_key) as job_id, t.ended_at, t.error
   from (select * from (select o.id, o.job_key, o.status, o.ended_at, o.error from occurrence o
                         where o.handle > (select last_handle from rollup where only_row = 1)
                         order by o.handle desc limit :limit) newest
         union all
         select o.id, o.job_key, o.status, o.ended_at, o.error
-          from (select u.handle from unfolded u indexed by unfolded_by_time
-                 order by u.scheduled_for desc limit :limit) passed
-          cross join occurrence o on o.handle = passed.handle) t
+          from occurrence o
+         where o.handle in (select u.handle from unfolded u indexed by unfolded_by_time
+                             order by u.scheduled_for desc limit :limit)) t
  where t.status in ({failed}, {failed_stale}, {completed_with_errors}) and t.ended_at > :since_at;
 
 -- kinds_since --

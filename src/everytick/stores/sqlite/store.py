@@ -69,7 +69,7 @@ class SqliteStore(ColdVerbs):
     """
 
     _q = COLD
-    folds_at_once = 5_000  # which hold the one writer for some 10 ms
+    folds_at_once = 10_000  # which hold the one writer for some 12 ms
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class SqliteStore(ColdVerbs):
     def transaction(self, claim: Claim) -> AbstractAsyncContextManager[SqliteClaimTransaction]:
         """Begin a transaction for a task of the claim. Leaving it without a commit rolls it back.
 
-        Nobody else can write meanwhile, so it may be open for ten seconds at most.
+        No other process can write meanwhile, so it may be open for ten seconds at most.
         """
         return self._sessions.transaction(claim)
 

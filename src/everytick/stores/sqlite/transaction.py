@@ -258,7 +258,7 @@ class Session:
 
     def _too_long(self) -> TimeoutError:
         return TimeoutError(
-            f"the transaction was open for more than {self._longest:g} s, in which nobody else can write to "
+            f"the transaction was open for more than {self._longest:g} s, in which no other process can write to "
             f"{self._path.name}: all of it was taken back; do slow work before the transaction"
         )
 

@@ -83,7 +83,7 @@ def begin(connection: sqlite3.Connection, turn: Turn, is_left: Callable[[], bool
 
     def ask() -> None:
         if is_left():
-            raise StoreUnavailable("a transaction", "nobody waits for it any more")
+            raise StoreUnavailable("a transaction", "its caller no longer waits for it")
         connection.execute("begin immediate")
 
     with turn.line():

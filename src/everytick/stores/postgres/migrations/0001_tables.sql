@@ -758,7 +758,8 @@ select t.job_key, t.run_count, t.last_error, t.last_failure_at,
        (t.other_success).ended_at as other_success_at, (t.other_success).id as other_success_id
   from everytick.job_tally t;
 
--- A job with the facts that no plan has seen yet.
+-- A job with the facts that no plan has seen yet. It is due as its newest fact says: a verb makes it due at its own time,
+-- which is before that of an older fact where the clock was set back between them.
 create view everytick.job_standing as
 select j.job_key, j.id, j.name, j.created_at, s.needs, s.version, s.oldest_version, s.revision, s.watermark,
        s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.narrowed_at, s.is_needed,
@@ -772,7 +773,8 @@ select j.job_key, j.id, j.name, j.created_at, s.needs, s.version, s.oldest_versi
   from everytick.job j
   join everytick.job_state s on s.job_key = j.job_key
   left join lateral (select * from everytick.job_ends e where e.job_key = j.job_key offset 0) e on true
-  cross join lateral (select count(*) as facts, max(wake_at) as wake_at from everytick.wake where job_key = j.job_key) w;
+  cross join lateral (select count(*) as facts, (array_agg(wake_at order by wake_key desc))[1] as wake_at
+                        from everytick.wake where job_key = j.job_key) w;
 
 -- The views have the same names and columns as in SQLite.
 
