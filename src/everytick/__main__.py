@@ -4,7 +4,7 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command; whoever interrupts it while it is still being loaded sees no traceback either."""
+    """Run the command. Ctrl-C while its modules are still being imported shows no traceback either."""
     try:
         from everytick.cli.main import main as command
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from everytick.app.covering import CoverageLedger
 
 _REPAIRS = 5
-"""So many gaps are told with the backfill that fills them."""
+"""Most gaps that are shown with the backfill that fills them."""
 
 
 @click.command(

@@ -12,7 +12,7 @@ from everytick.cli.exits import Refused
 from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import say, show_json, show_pairs, write
 from everytick.cli.progress import ProgressDisplay
-from everytick.cli.session import ask, store_of_app, who
+from everytick.cli.session import address_of_app, ask, store_of_app, who
 from everytick.cli.state import Noun
 from everytick.cli.times import Times
 from everytick.errors import shown
@@ -43,7 +43,7 @@ def migrate() -> None:
 async def _place(app: Everytick) -> StorePlace:
     from everytick.cli.stores import place_of
 
-    return place_of(await store_of_app(app))
+    return place_of((await store_of_app(app)).address)
 
 
 @db_verb.command(
@@ -76,10 +76,11 @@ async def _status(app: Everytick) -> dict[str, Any]:
     from everytick.cli.stores import newest_schema, place_of
     from everytick.stores.addresses import migration_of
 
-    place = place_of(app._make_store())
+    address = address_of_app(app)
+    place = place_of(address)
     if place.file is not None and not place.file.exists():
         raise Refused(f"there is no file {shown(str(place.file))}: everytick db migrate makes it", Exit.NOT_FOUND)
-    newest, schema = newest_schema(place.kind), await migration_of(app._make_store().address)
+    newest, schema = newest_schema(place.kind), await migration_of(address)
     found: dict[str, Any] = {
         "kind": place.kind,
         "store": place.where,
@@ -90,7 +91,7 @@ async def _status(app: Everytick) -> dict[str, Any]:
         return found | (await _contents(app, place) if newest is None else {})
     from everytick.stores.moving.move import move_of
 
-    state = await move_of(app._make_store().address)
+    state = await move_of(address)
     found |= {} if state.words is None else {"move": state.words}
     return found | (await _contents(app, place) if state.is_in_use else {})
 

@@ -13,7 +13,7 @@ from everytick.cli.exits import Refused
 from everytick.cli.options import reading
 from everytick.cli.output import length, show_json, show_table
 from everytick.cli.session import how_to_run, look, store_of_app
-from everytick.cli.state import Verb
+from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
 from everytick.domain.lookups import ParkedJobs
 from everytick.errors import SchemaMismatch, StoreUnavailable, shown
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from everytick.app import Everytick
+    from everytick.config.settings import Settings
     from everytick.domain.promises import BreachRecord
     from everytick.domain.snapshots import JobSnapshot
     from everytick.stores.addresses import AnyStore
@@ -63,7 +64,7 @@ class Check(NamedTuple):
 @reading
 def doctor_verb(strict: bool, as_json: bool, utc: bool) -> int:
     """Look for what could go wrong."""
-    checks = [zone_data_check(), *_store_checks()]
+    checks = [zone_data_check(), *settings_checks(state().settings), *_store_checks()]
     if as_json:
         show_json(
             [{"check": check.name, "ok": check.is_well, "result": check.result, "text": check.text} for check in checks]
@@ -85,6 +86,14 @@ def zone_data_check() -> Check:
         text += f" are older than {packaged}: zones whose rules changed since then have the old ones"
         return Check("zone data", False, f"{text}; update the system's tzdata package", is_warning=True)
     return Check("zone data", True, text)
+
+
+def settings_checks(settings: Settings) -> Iterator[Check]:
+    """Give the files of settings that hold a secret which others can read."""
+    from everytick.config.settings import open_secrets
+
+    for sentence in open_secrets(settings):
+        yield Check("settings", False, sentence)
 
 
 def _packaged_version() -> str:
@@ -109,7 +118,7 @@ async def _look(app: Everytick) -> list[Check]:
 
     begun = datetime.now(UTC)
     store = await store_of_app(app)
-    place = place_of(store)
+    place = place_of(store.address)
     opened = length(datetime.now(UTC) - begun)
     found = [Check("store", True, f"{place.where} answers at schema {newest_schema(place.kind)}, opened in {opened}")]
     found.append(await clock_check(store))
@@ -247,7 +256,7 @@ async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:
     holding = [node for node in nodes if node not in alive and node.holds]
     if holding:
         names = ", ".join(f"{node.id} ({node.holds})" for node in holding)
-        after = "another node takes over" if alive else "nobody is there to take over: start one"
+        after = "another node takes over" if alive else "no living node can take over: start one"
         return [Check("nodes", False, f"silent, and holding occurrences: {names}; {after}")]
     records = await store.list()
     if not alive and any(record.job.enabled for record in records):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _MOST = 10_000
 _LAST_DECISIONS = 5
+_KINDS = ("cron", "every", "repeat", "once", "after", "posix", "quartz")
 
 
 @click.command(
@@ -128,7 +129,7 @@ def _explain_schedule_or_job(text: str, tz: str | None, count: int, as_json: boo
     except InvalidSchedule as error:
         settings = state().settings
         if all(settings[key].value is None for key in ("app", "store", "url", "jobs")):
-            hint = "" if " " in text else f" (to ask about a job, name its store: {WAYS})"
+            hint = _kind_meant(text) if " " in text else f" (to ask about a job, name its store: {WAYS})"
             raise Refused(f"{error}{hint}") from error
         try:
             _explain_job(text, tz, count, as_json, utc)
@@ -137,6 +138,14 @@ def _explain_schedule_or_job(text: str, tz: str | None, count: int, as_json: boo
             raise Refused(str(error)) if refused.code is Exit.NOT_FOUND and " " in text.strip() else refused from None
         return
     _explain_schedule(schedule, tz, count, as_json, utc)
+
+
+def _kind_meant(text: str) -> str:
+    """Return the kind of schedule whose name the first word nearly is: it was read as cron, which has no names."""
+    from everytick.domain.names import did_you_mean
+
+    first = text.split(maxsplit=1)[0].rstrip(":")
+    return did_you_mean(first, _KINDS) if first.isalpha() and first not in _KINDS else ""
 
 
 def _explain_schedule(read: Schedule, tz: str | None, count: int, as_json: bool, utc: bool) -> None:

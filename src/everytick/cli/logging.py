@@ -15,7 +15,7 @@ from everytick.domain.redaction import redacted, redacted_data
 from everytick.runners.capture import RecordOrigin
 
 if TYPE_CHECKING:
-    from everytick.config.settings import Setting
+    from everytick.config.settings import Setting, Settings
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "red"}
@@ -76,7 +76,7 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str |
 def set_up(level: str, format_: Setting) -> None:
     """Write records from this level on to stderr. An application that has set up logging itself keeps its own.
 
-    Unless somebody names a format outside of the code: that wins, as every setting does.
+    But a format that is set outside of the code wins, as every such setting does.
     """
     from everytick.config.settings import SettingPlace
 
@@ -90,3 +90,11 @@ def set_up(level: str, format_: Setting) -> None:
     # asyncio logs every new event loop, which is noise here.
     logging.getLogger("asyncio").setLevel(max(root.level, logging.INFO))
     logging.captureWarnings(True)
+
+
+def tell_open_secrets(settings: Settings) -> None:
+    """Warn of files with secrets that every user of this host can read."""
+    from everytick.config.settings import open_secrets
+
+    for sentence in open_secrets(settings):
+        logging.getLogger("everytick").warning("%s", sentence)

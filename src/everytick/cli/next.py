@@ -13,7 +13,7 @@ from everytick.cli.ids import with_short_ids
 from everytick.cli.limits import tell_brakes
 from everytick.cli.options import reading
 from everytick.cli.output import is_terminal, say, show_json, show_table
-from everytick.cli.session import NoTables, application, is_remote, look
+from everytick.cli.session import NoTables, address_of_app, application, is_remote, look
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, zone_of
 from everytick.domain.limits import reaches_of_job
@@ -133,7 +133,7 @@ def _agenda(job: str | None, count: int, *, skipped: bool) -> Agenda:
     app = application(make=True)
     if not app.definitions and app.jobs_folder is None:
         return look(asked)
-    file = app._make_store().address.file
+    file = address_of_app(app).file
     if file is not None and not file.exists():
         say(f"there is no store {file} yet: this is what the definitions say")
         return _defined(app, job, count)

@@ -201,7 +201,7 @@ def cancel_verb(occurrence: str, reason: str, yes: bool) -> None:
     "pause", cls=Verb, help="Hold a job's schedule.\n\nExample: everytick pause nightly --until 2026-12-24T18:00"
 )
 @job_argument("job")
-@click.option("--until", metavar="T", help="When it goes on by itself; else somebody must resume it.")
+@click.option("--until", metavar="T", help="When it goes on by itself; else a person must resume it.")
 @click.option(
     "--missed",
     default="skip",

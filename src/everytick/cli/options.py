@@ -54,7 +54,7 @@ def watchable(function: F) -> F:
 
 def sure(function: F) -> F:
     """Add `--yes`."""
-    return click.option("--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")(function)
+    return click.option("--yes", is_flag=True, help="Do not ask; needed where no terminal can ask.")(function)
 
 
 def agreed(work: Callable[[bool], T], yes: bool) -> T:

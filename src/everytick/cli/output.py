@@ -1,7 +1,7 @@
 """Output: tables on a terminal, tab-separated lines in a pipe, JSON with --json; messages on stderr.
 
 Nothing that came from a store or a file reaches a terminal raw: an escape sequence in a
-job's name could rewrite the screen, or the clipboard, of whoever looks.
+job's name could rewrite the screen, or the clipboard, of the reader.
 """
 
 from __future__ import annotations

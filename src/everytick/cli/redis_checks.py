@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def redis_checks(store: RedisStore) -> list[Check]:
-    """Look at the server. One that does not tell is a warning: nobody knows what it keeps."""
+    """Look at the server. One that refuses to tell its settings is a warning: it may lose data."""
     try:
         return list(server_checks(await store.server()))
     except StoreBroken as error:

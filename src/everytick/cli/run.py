@@ -52,13 +52,14 @@ _FIRST_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.02, 0.5
 )
 def run_verb(no_web: bool, drain: bool, once: bool) -> int:
     """Run the application."""
-    from everytick.cli.logging import set_up
+    from everytick.cli.logging import set_up, tell_open_secrets
     from everytick.cli.session import application
 
     settings = state().settings
     app = application(to_run=True)
     _refuse_missing(app)
     set_up(settings["log_level"].value, settings["log_format"])
+    tell_open_secrets(settings)
     _greet(app, once)
     if once:
         import asyncio
@@ -104,10 +105,11 @@ def _greet(app: Everytick, once: bool) -> None:
     import logging
 
     from everytick.app.lines import where
+    from everytick.cli.session import address_of_app
 
     what = "runs what is due and leaves" if once else "Ctrl-C stops it, a second leaves at once"
     slots, queues = app.settings.slots, ", ".join(app.settings.queues)
-    store = where(app._make_store().address)
+    store = where(address_of_app(app))
     logging.getLogger("everytick").info("%s on %s, %d slots, queues %s: %s", _named(app), store, slots, queues, what)
 
 

@@ -12,7 +12,7 @@ import click
 from everytick.cli.exits import Refused
 from everytick.cli.options import reading
 from everytick.cli.output import is_terminal, say, show_json, show_pairs, show_table, write
-from everytick.cli.session import ask, refuse_remote, store_of_app
+from everytick.cli.session import address_of_app, ask, refuse_remote, store_of_app
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
 from everytick.errors import EverytickError, shown
@@ -138,7 +138,7 @@ async def _on_store(app: Everytick, question: _Question) -> Forecast:
     """Return the jobs of the store, or those that the application would store if the store is empty."""
     from everytick.stores.addresses import migration_of
 
-    address = app._make_store().address
+    address = address_of_app(app)
     is_absent = address.file is not None and not address.file.exists()
     # Opening a store would make its tables.
     is_empty = is_absent or (not address.is_in_memory and not await migration_of(address))
@@ -260,7 +260,7 @@ def _show(found: Forecast, times: Times) -> None:
         say(f"not simulated: {shown(what, 300)}")
     if found.unknown:
         named = shown(", ".join(found.unknown), 300)
-        say(f"nobody knows how long these take, so they took no time: {named}; give --duration JOB=TIME")
+        say(f"it is not known how long these take, so they took no time: {named}; give --duration JOB=TIME")
 
 
 def _section(title: str) -> None:

@@ -55,7 +55,7 @@ def state() -> State:
     return found
 
 
-def _note(ctx: click.Context, parameter: click.Parameter, given: Any) -> None:
+def note_option(ctx: click.Context, parameter: click.Parameter, given: Any) -> None:
     """Store an option. The one after the verb wins over the one before it."""
     found = ctx.find_root().obj
     if given is None or given is False or given == () or not isinstance(found, State):
@@ -71,7 +71,7 @@ def _note(ctx: click.Context, parameter: click.Parameter, given: Any) -> None:
 
 def setting_option(*flags: str, **attributes: Any) -> Callable[[F], F]:
     """Return an option that sets one key of the configuration and is not handed to the verb."""
-    return click.option(*flags, expose_value=False, callback=_note, **attributes)
+    return click.option(*flags, expose_value=False, callback=note_option, **attributes)
 
 
 def common_options() -> list[click.Parameter]:
@@ -82,38 +82,38 @@ def common_options() -> list[click.Parameter]:
             metavar="MODULE:OBJECT",
             help="The application; also EVERYTICK_APP.",
             expose_value=False,
-            callback=_note,
+            callback=note_option,
         ),
         click.Option(
             ["--store"],
             metavar="URL",
             help="A store, to read and operate without an application; also EVERYTICK_STORE.",
             expose_value=False,
-            callback=_note,
+            callback=note_option,
         ),
         click.Option(
             ["--url"],
             metavar="URL",
             help="A service, to read and operate through it; also EVERYTICK_URL, with its token in EVERYTICK_TOKEN.",
             expose_value=False,
-            callback=_note,
+            callback=note_option,
         ),
         click.Option(
             ["--jobs"],
             metavar="FOLDER",
             help="A folder of job files; also EVERYTICK_JOBS. Without --store, everytick.db beside it is the store.",
             expose_value=False,
-            callback=_note,
+            callback=note_option,
         ),
         click.Option(
             ["--config"],
             metavar="FILE",
             help="The configuration file, instead of everytick.toml here.",
             expose_value=False,
-            callback=_note,
+            callback=note_option,
         ),
         click.Option(
-            ["--debug"], is_flag=True, help="Show the traceback of an error.", expose_value=False, callback=_note
+            ["--debug"], is_flag=True, help="Show the traceback of an error.", expose_value=False, callback=note_option
         ),
     ]
 
@@ -127,12 +127,31 @@ def _write_own_options(command: click.Command, ctx: click.Context, formatter: cl
     formatter.write_text("-a, --store, --url, --jobs, --config and --debug, as for every verb: see everytick --help.")
 
 
+def _hint_about_extra(verb: str, given: Sequence[str]) -> str:
+    """Return what may have been meant by words that a verb does not take: a file of jobs, or a schedule in parts."""
+    if verb == "explain":
+        return ": write a schedule in quotes, as everytick explain 'every 5m'"
+    files = [word for word in given if word.endswith(".py") and not word.startswith("-")]
+    return f": an application is named with -a, as everytick {verb} -a {Path(files[0]).stem}" if files else ""
+
+
 class Verb(click.Command):
     """A verb. It takes the common options too, so that they may stand before or after it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params = [*self.params, *common_options()]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words after the verb. The error about one too many says what may have been meant."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if type(error) is not click.UsageError or "extra argument" not in error.message:
+                raise
+            hint = _hint_about_extra(str(ctx.info_name), given)
+            raise click.UsageError(f"{error.message}{hint}", ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verb's own options, and where the common options are explained."""

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from everytick.app import Everytick
     from everytick.stores.addresses import AnyStore
+    from everytick.stores.base import StoreAddress
 
 
 class StorePlace(NamedTuple):
@@ -19,11 +20,10 @@ class StorePlace(NamedTuple):
     file: Path | None = None
 
 
-def place_of(store: AnyStore) -> StorePlace:
-    """Return the kind and place of a store. An address is without its password."""
+def place_of(address: StoreAddress) -> StorePlace:
+    """Return the kind and place of the store at this address, without its password."""
     from everytick.config.settings import without_password
 
-    address = store.address
     if address.file is not None:
         return StorePlace(address.kind, str(address.file), address.file)
     if address.is_in_memory:

@@ -327,4 +327,4 @@ def _show_runs(runs: Revision, times: Times) -> None:
 
 
 _SHOWN = 20
-"""So many changed runs of one job are written."""
+"""Most changed runs of one job that are written."""

@@ -6,6 +6,7 @@ the morning. Limits of the values are checked by the node.
 
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from enum import IntEnum
@@ -34,11 +35,12 @@ class SettingPlace(IntEnum):
 
 
 class Setting(NamedTuple):
-    """A value, the place it came from, and the name of the file, variable or option."""
+    """A value, the place it came from, and the name of the file, variable or option. `file` is the file it stood in."""
 
     value: Any
     place: SettingPlace
     origin: str
+    file: Path | None = None
 
 
 class Key(NamedTuple):
@@ -145,6 +147,7 @@ NODE_KEYS = {
     "celery": Key(_text, None, "the Celery application, as module:object, or its broker's address", is_secret=True),
     "celery_results": Key(_text, None, "where Celery keeps results, if not in its broker", is_secret=True),
     "dask": Key(_text, None, "the address of the scheduler of a Dask cluster"),
+    "ray": Key(_text, None, "the address of a Ray cluster, as ray://host:10001, or host:6379 on one of its machines"),
     "engine_slots": Key(_whole, 1000, "how many occurrences wait for engines without a slot"),
     "timezone_data": Key(_one_of("system", "package"), "system", "whose zone tables are used"),
 }
@@ -240,7 +243,8 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         if name in found:
             raise InvalidSetting(variable, given, f"says what {found[name].origin} says too: keep one of the two")
         said = _contents(variable, given) if by_file else given
-        found[name] = _read(name, said, SettingPlace.ENVIRONMENT, variable)
+        setting = _read(name, said, SettingPlace.ENVIRONMENT, variable)
+        found[name] = setting._replace(file=Path(given)) if by_file else setting
     return found
 
 
@@ -313,7 +317,7 @@ def _from_table(table: Mapping[str, Any], file: Path) -> Settings:
             raise InvalidSetting(name, given, f"in {where} is not known{near}; there are: {', '.join(KEYS)}")
         if name in found:
             raise InvalidSetting(word, given, f"in {where} says what another word for {name} says too: keep one")
-        setting = _read(name, given, SettingPlace.FILE, where)
+        setting = _read(name, given, SettingPlace.FILE, where)._replace(file=file)
         if name in _PATHS:
             # Relative to the file that names it, not to the current folder.
             setting = setting._replace(value=str(file.parent / setting.value))
@@ -328,6 +332,32 @@ def _read(name: str, given: object, place: SettingPlace, origin: str) -> Setting
     except ValueError as error:
         said = "…" if key.is_secret else given
         raise InvalidSetting(name, said, f"in {origin} {error}") from None
+
+
+# ---------------------------------------------------------------------------------------------------- secrets in files
+
+
+def open_secrets(settings: Settings) -> list[str]:
+    """Return a sentence for each file with a secret that every user of this host can read."""
+    named: dict[Path, list[str]] = {}
+    for name, setting in settings.items():
+        if setting.file is not None and _holds_secret(name, setting.value) and _is_open(setting.file):
+            named.setdefault(setting.file, []).append(name)
+    return [
+        f"{file} holds a secret ({', '.join(names)}), and every user of this host can read it: chmod o-r {file}"
+        for file, names in named.items()
+    ]
+
+
+def _holds_secret(name: str, value: object) -> bool:
+    return KEYS[name].is_secret and shown_value(name, value) != str(value)
+
+
+def _is_open(file: Path) -> bool:
+    try:
+        return os.name == "posix" and bool(file.stat().st_mode & stat.S_IROTH)
+    except OSError:
+        return False
 
 
 # ----------------------------------------------------------------------------------------------------------- showing

@@ -10,7 +10,10 @@ from tests.acceptance.cli.terminal import everytick
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["run"], 2, "neither an application nor a store was named: give -a module:object"),
+        (["run"], 2, "neither an application nor a folder of jobs was named: give -a module:object"),
+        (["run", "shop.py"], 2, "an application is named with -a, as everytick run -a shop"),
+        (["explain", "every", "5m"], 2, "write a schedule in quotes, as everytick explain 'every 5m'"),
+        (["explain", "evry 5m"], 2, "did you mean 'every'?"),
         (["run", "-a", "shp:tick"], 2, "there is no module 'shp' here"),
         (["run", "-a", "shop.py"], 2, "write module:object, like shop:tick"),
         (["run", "-a", "shop:tock"], 2, "did you mean 'tick'"),
@@ -54,6 +57,31 @@ def test_a_store_in_this_folder_is_offered_to_who_named_none(tmp_path: Path) -> 
     assert "everytick.db is in this folder: give --store sqlite:///everytick.db to use it; or" in asked.stderr
     assert run.returncode == 2
     assert "sqlite:///everytick.db" not in run.stderr, "a store alone cannot be run"
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "; everytick init writes an example here"),
+        (
+            {"jobs.py": "from everytick import Everytick\n\ntick = Everytick()\n"},
+            "jobs:tick is in this folder: name it with -a",
+        ),
+        ({"a.py": "x: Everytick = everytick.Everytick('memory://')\n"}, "a:x is in this folder: name it with -a"),
+        ({"a.py": "t = Everytick()\n", "b.py": "t = Everytick()\n"}, "a:t or b:t is in this folder: name it with -a"),
+        ({"not-a-name.py": "t = Everytick()\n"}, "; everytick init writes an example here"),
+    ],
+)
+def test_a_run_without_an_application_says_how_to_begin(tmp_path: Path, files: dict[str, str], said: str) -> None:
+    """A newcomer types `everytick run` in an empty folder, or beside the ten lines of the README."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+
+    done = everytick(tmp_path, "run")
+
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "--store" not in done.stderr, "a store alone cannot be run"
 
 
 def test_a_traceback_is_shown_only_when_asked_for(folder: Path) -> None:

@@ -67,6 +67,37 @@ def test_a_store_that_others_can_read_is_a_finding(tmp_path: Path) -> None:
     assert f"chmod 600 {file}" in found.text
 
 
+def test_a_file_of_settings_with_a_secret_that_others_can_read_is_a_finding(
+    plain: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S16 of the security checks; a file without a secret may be anybody's to read."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor, "_store_checks", list)
+    file, other = tmp_path / "everytick.toml", tmp_path / "token"
+    file.write_text('store = "postgresql://ann:hidden@db/shop"\nslots = 3\n')
+    other.write_text("another-secret")
+    monkeypatch.setenv("EVERYTICK_TOKEN_FILE", str(other))
+    for each in (file, other):
+        each.chmod(0o644)
+    found = plain("doctor", "--json")
+    for each in (file, other):
+        each.chmod(0o640)
+    well = plain("doctor", "--json")
+    file.write_text('store = "sqlite:///shop.db"\n')
+    file.chmod(0o644)
+    no_secret = plain("doctor", "--json")
+
+    said = [each["text"] for each in json.loads(found.out) if each["check"] == "settings"]
+    assert said == [
+        f"{file} holds a secret (store), and every user of this host can read it: chmod o-r {file}",
+        f"{other} holds a secret (token), and every user of this host can read it: chmod o-r {other}",
+    ]
+    assert found.code == 1
+    assert "hidden" not in found.out + found.err
+    for done in (well, no_secret):
+        assert "settings" not in [each["check"] for each in json.loads(done.out)]
+
+
 def test_a_log_folder_that_everybody_may_write_to_is_a_finding(tmp_path: Path) -> None:
     [to_come] = folder_checks(tmp_path / "logs/deep")
     (tmp_path / "logs").mkdir()

@@ -173,3 +173,15 @@ def test_the_doctor_looks_at_the_files_and_their_rights(plain: Cli, jobs: Path) 
     (jobs / "a.yaml").unlink()
     jobs.rmdir()
     assert told() == [(False, f"{jobs} is no folder: make it, or name another one")]
+
+
+@pytest.mark.usefixtures("jobs")
+def test_a_node_says_at_its_start_that_others_can_read_a_secret(plain: Cli, caplog: pytest.LogCaptureFixture) -> None:
+    """S16 of the security checks."""
+    Path("everytick.toml").write_text('token = "hidden"\n')
+    Path("everytick.toml").chmod(0o644)
+    done = plain("run", "--once", "--jobs", "place/jobs")
+
+    assert done.code == 0
+    assert "everytick.toml holds a secret (token), and every user of this host can read it: chmod o-r" in caplog.text
+    assert "hidden" not in caplog.text + done.err
