@@ -1,4 +1,4 @@
-"""Everything everytick raises on purpose.
+"""Everything everytick raises on purpose: one tree, in the order of who meets the errors.
 
     EverytickError
     ├── DefinitionError (also a ValueError)   the text or value does not describe what it should
@@ -14,38 +14,39 @@
     │   ├── InvalidSetting                    setting, given, reason
     │   ├── InvalidLimit                      given, reason
     │   └── DuplicateDefinition               one name twice in one application
+    ├── UnboundSchedule                       the schedule needs to know its job before it can answer
+    ├── DeclarativeError                      of the declarative scheduler: details, as its specification names them
+    │   ├── CronCalculationError              no next or previous instant; raised by `declarative` only
+    │   └── InvalidCronExpressionError, FieldParseError (above), and those in `everytick.declarative.errors`
     ├── NotFound                              no job or occurrence of this name or id
-    ├── Conflict                              the world has moved on since the caller looked
+    ├── Conflict                              the record has changed since the caller read it
     │   ├── VersionConflict                   the definition was edited meanwhile
-    │   ├── PlanMoved                         it is not what was shown that would be stored
+    │   ├── PlanMoved                         the preview is out of date: something else would be stored
+    │   ├── NotOwned                          other owners define jobs of these names
     │   └── OccurrenceExists                  the same request key with another payload
     ├── JobDisabled                           a disabled job takes no requests
     ├── NeedsConfirmation                     the operation is guarded, and was not confirmed
     ├── NeedsApproval                         the operation is proposed, and another person must approve it
     ├── NotAllowed (also a PermissionError)   a service does not know who asks, or the person may not
     ├── TooManyEditions                       edits come faster than they are decided
-    ├── UnboundSchedule                       the schedule needs to know its job before it can answer
-    ├── DeclarativeError                      of the declarative scheduler: details, as its specification names them
-    │   ├── CronCalculationError              no next or previous instant; raised by `declarative` only
-    │   └── InvalidCronExpressionError, FieldParseError (above), and those in `everytick.declarative.errors`
     ├── MissingExtra                          an optional package is not installed
     ├── AlreadyRunning                        the application was started twice
-    ├── Fenced                                the occurrence was given to another node meanwhile
-    ├── TransactionsUnsupported               the store has no transactions a task could share
+    ├── RecoveryFailed (also a RuntimeError)  the first look at the store after a start went wrong
     ├── StoreUnavailable                      the store does not answer; the loops try again
-    │   ├── Contended                         somebody else was in the way; the same call may succeed now
+    │   ├── Contended                         another session was in the way; the same call may succeed now
     │   ├── StoreBroken                       it answers with errors that do not pass by themselves
     │   ├── StoreArriving                     another store is being moved into it, and has not arrived
     │   └── StoreGone                         another file, or none, is in its place; the node stops
     │       └── StoreMoved                    all that it held is in another store now; nothing is written here
     ├── MoveRefused                           a store cannot be moved like this; says what to do
-    ├── RecoveryFailed (also a RuntimeError)  the first look at the store after a start went wrong
-    └── SchemaMismatch                        the store's tables are not those this code knows
+    ├── SchemaMismatch                        the store's tables are not those this code knows
+    ├── Fenced                                the occurrence was given to another node meanwhile
+    └── TransactionsUnsupported               the store has no transactions a task could share
 
-Losing a race, a skip or a failed attempt are answers, not exceptions. What a task raises
+A lost race, a skip or a failed attempt is an answer, not an exception. What a task raises
 to steer itself (`TryAgain`, `GiveUp`) is not under `EverytickError`, so that a broad
-`except` in user code does not swallow it. `DefinitionWarning` is a warning, never raised
-by us: the definition stands, but may not do what its author expects.
+`except` in user code does not swallow it. `DefinitionWarning` is a warning: the definition
+is stored, but may not do what its author expects.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +60,7 @@ def shown(text: object, limit: int = _SHOWN) -> str:
     """Return the text as it may stand in a message: shortened, without control characters.
 
     Input may come from a file or the network; a raw escape sequence in it would
-    reach the terminal of whoever reads the message.
+    reach the terminal of the reader.
     """
     raw = text if isinstance(text, str) else _said(text)
     cut = raw if len(raw) <= limit else raw[: limit - 1] + "…"
@@ -100,6 +101,9 @@ class DeclarativeError(EverytickError):
     def details(self) -> Mapping[str, object]:
         """What the specification says is told with the error, as data."""
         return {}
+
+
+# Met by the author of a definition: a schedule, a job, a policy, a setting.
 
 
 class InvalidSchedule(DefinitionError):
@@ -198,7 +202,7 @@ class InvalidName(DefinitionError):
 class InvalidPolicies(DefinitionError):
     """A policy makes no sense, or two contradict each other; `alternatives` says what to write instead.
 
-    `job` is empty where a policy was refused before anybody said which job it is for.
+    `job` is empty where a policy was refused before it was known which job it is for.
     """
 
     code = "invalid_policies"
@@ -260,6 +264,40 @@ class DuplicateDefinition(DefinitionError):
     """One name stands twice in one application."""
 
     code = "duplicate_definition"
+
+
+class UnboundSchedule(EverytickError):
+    """The schedule depends on its job and was asked before it knew one."""
+
+    code = "unbound_schedule"
+
+    def __init__(self, text: str, needs: str) -> None:
+        super().__init__(f"'{shown(text)}' has no instants of its own: {needs}")
+        self.text, self.needs = text, needs
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.text, self.needs)
+
+
+class CronCalculationError(DeclarativeError):
+    """A cron expression has no next or previous instant. Elsewhere than in `declarative`, None says so."""
+
+    code = "cron_calculation_error"
+
+    def __init__(self, expression: str, current_time: datetime, cause: object) -> None:
+        super().__init__(f"Failed to calculate next occurrence: {cause}")
+        self.expression, self.current_time, self.cause = expression, current_time, cause
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.expression, self.current_time, self.cause)
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """The expression, the time asked about and the cause, as data."""
+        return {"expression": self.expression, "currentTime": self.current_time.isoformat(), "cause": self.cause}
+
+
+# Met by the caller of an operation or a question.
 
 
 class NotFound(EverytickError):
@@ -410,35 +448,7 @@ class TooManyEditions(EverytickError):
         return type(self), (self.job, self.most)
 
 
-class UnboundSchedule(EverytickError):
-    """The schedule depends on its job and was asked before it knew one."""
-
-    code = "unbound_schedule"
-
-    def __init__(self, text: str, needs: str) -> None:
-        super().__init__(f"'{shown(text)}' has no instants of its own: {needs}")
-        self.text, self.needs = text, needs
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.text, self.needs)
-
-
-class CronCalculationError(DeclarativeError):
-    """A cron expression has no next or previous instant. Elsewhere than in `declarative`, None says so."""
-
-    code = "cron_calculation_error"
-
-    def __init__(self, expression: str, current_time: datetime, cause: object) -> None:
-        super().__init__(f"Failed to calculate next occurrence: {cause}")
-        self.expression, self.current_time, self.cause = expression, current_time, cause
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.expression, self.current_time, self.cause)
-
-    @property
-    def details(self) -> Mapping[str, object]:
-        """The expression, the time asked about and the cause, as data."""
-        return {"expression": self.expression, "currentTime": self.current_time.isoformat(), "cause": self.cause}
+# Met by the operator who starts a program on a store.
 
 
 class MissingExtra(EverytickError):
@@ -455,6 +465,18 @@ class MissingExtra(EverytickError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.what, self.extra)
+
+
+class AlreadyRunning(EverytickError):
+    """The application was started twice in one process."""
+
+    code = "already_running"
+
+
+class RecoveryFailed(EverytickError, RuntimeError):
+    """The first look at the store after a start went wrong, for another reason than a store that is away."""
+
+    code = "recovery_failed"
 
 
 class StoreUnavailable(EverytickError):
@@ -553,12 +575,6 @@ class MoveRefused(EverytickError):
     code = "move_refused"
 
 
-class RecoveryFailed(EverytickError, RuntimeError):
-    """The first look at the store after a start went wrong, for another reason than a store that is away."""
-
-    code = "recovery_failed"
-
-
 class SchemaMismatch(EverytickError):
     """The tables in the store are not those that this version of everytick works with; nothing was changed."""
 
@@ -572,10 +588,7 @@ class SchemaMismatch(EverytickError):
         return type(self), (self.store, self.reason)
 
 
-class AlreadyRunning(EverytickError):
-    """The application was started twice in one process."""
-
-    code = "already_running"
+# Met by the author of a task, inside it.
 
 
 class Fenced(EverytickError):
@@ -609,7 +622,7 @@ class TransactionsUnsupported(EverytickError):
         return type(self), (self.store,)
 
 
-# What a task raises to steer itself. Not under EverytickError, see above.
+# Raised by a task to steer itself. Not under EverytickError, see above.
 
 
 class TryAgain(Exception):

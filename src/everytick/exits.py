@@ -43,5 +43,5 @@ _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
 
 
 def code_of(error: BaseException) -> Exit:
-    """Return the exit code of an error; what nobody expected is our own fault."""
+    """Return the exit code of an error. One that is not in the table is a fault of everytick."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), Exit.OUR_FAULT)

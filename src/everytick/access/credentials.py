@@ -1,6 +1,6 @@
 """Secrets of programs and browsers: made here, shown once, and stored as hashes only.
 
-They are random and 256 bits long, so one SHA-256 is enough: nobody can guess them, whatever a guess costs.
+They are random and 256 bits long, so one SHA-256 is enough: they cannot be guessed, however cheap a guess is.
 """
 
 import re

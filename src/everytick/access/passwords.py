@@ -50,7 +50,7 @@ class Passwords:
 
     async def fits(self, password: str, stored: str | None) -> bool:
         """Tell whether the password is the stored one. Without a stored one it takes as long, and the answer is no."""
-        is_right = await self._in_thread(partial(_verified, stored or _of_nobody(), password[: LONGEST + 1]))
+        is_right = await self._in_thread(partial(_verified, stored or _unmatched_hash(), password[: LONGEST + 1]))
         return is_right and stored is not None
 
     async def _in_thread(self, work: partial[T]) -> T:
@@ -74,7 +74,7 @@ def _hasher() -> PasswordHasher:
 
 
 @cache
-def _of_nobody() -> str:
+def _unmatched_hash() -> str:
     """Return a hash that no password fits, for names that no user has."""
     from secrets import token_hex
 

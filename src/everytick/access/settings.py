@@ -57,7 +57,7 @@ class AccessSettings:
 
     @property
     def is_closed(self) -> bool:
-        """Whether these settings alone let nobody in without a proof of who they are."""
+        """Whether these settings alone refuse every request without a proof of who asks."""
         return self.auth is AuthMode.USERS or self.proxy_header is not None or self.oidc is not None
 
     def trusts(self, address: str) -> bool:
@@ -82,7 +82,7 @@ def access_settings(
     oidc_client_secret: str | None = None,
     oidc_claim: str = "email",
 ) -> AccessSettings:
-    """Return the settings, each checked, and refuse those that would let anybody in."""
+    """Return the settings, each checked. Raise InvalidSetting for those that would let every stranger in."""
     known = tuple(_network(each) for each in proxies)
     if proxy_header is not None:
         if re.fullmatch(r"[A-Za-z0-9-]{1,100}", proxy_header, re.ASCII) is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["CoverageLedger", "CoverageSpan", "CoverageState", "coverage_of"]
 
 _BEHIND = 20
-"""So many occurrences behind the end are read too: the first of the schedule may stand for instants before the end."""
+"""How many occurrences behind the end are read too: the first of the schedule may stand for instants before the end."""
 
 
 async def coverage_of(store: AnyStore, record: JobRecord, after: datetime, through: datetime) -> CoverageLedger:

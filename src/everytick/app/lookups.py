@@ -62,7 +62,7 @@ def _shared(schedule: Schedule) -> Schedule:
     given: Any = schedule
     try:
         return _first(given)
-    except TypeError:  # somebody's own cannot be hashed
+    except TypeError:  # a schedule of the user's own class may not be hashable
         return schedule
 
 

@@ -166,7 +166,10 @@ class Serving(Lifecycle):
             log.warning("no dashboard: %s; the node runs without it", error)
         except OSError as error:
             where = f"{listening.host}:{listening.port}"
-            log.error("no dashboard: %s cannot be used (%s); the node runs without it", where, error.strerror or error)
+            why = error.strerror or error
+            log.error(
+                "no dashboard: %s cannot be used (%s); the node runs without it: set web_port to another", where, why
+            )
         else:
             self._service = service
             tell(f"dashboard and API: {url}")

@@ -128,7 +128,7 @@ class Enrolling:
                 yield id, through, next_run
 
     async def _drop_foreign(self, look: TickLook) -> None:
-        """Take out of the index what nobody has seen to for long and this beat does not know."""
+        """Take schedules out of the index that this beat does not know and no beat has handled for ten minutes."""
         unknown = [id for id in look.due if self._registry.entry(id) is None]
         if unknown:
             await self._store.forget(unknown, look.now - _FOREIGN_FOR)

@@ -20,7 +20,7 @@ class BeatLog:
         self._log = logging.getLogger("everytick.beat")
 
     def debug(self, sentence: str, **fields: Any) -> None:
-        """Log what is of use only to whoever looks for a fault."""
+        """Log a detail that helps to find a fault."""
         self._log.debug(sentence, extra={"component": COMPONENT, **fields})
 
     def info(self, sentence: str, **fields: Any) -> None:
@@ -28,7 +28,7 @@ class BeatLog:
         self._log.info(sentence, extra={"component": COMPONENT, **fields})
 
     def warning(self, sentence: str, **fields: Any) -> None:
-        """Log what somebody may want to look at."""
+        """Log what an operator may want to look at. The beat goes on."""
         self._log.warning(sentence, extra={"component": COMPONENT, **fields})
 
     def error(self, sentence: str, **fields: Any) -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CHUNK = 200
-"""Most schedules in one question: Redis answers nobody else meanwhile, and 200 take it some milliseconds."""
+"""Most schedules in one question: Redis answers no other client meanwhile, and 200 take it some milliseconds."""
 
 _LONGEST_ERROR = 2_000
 
@@ -217,7 +217,7 @@ class BeatStore:
         return ScriptCall(RESTORE, keys, id, fence_text(through), rfc3339(next_run), score(max(next_run, settled)))
 
     async def forget(self, ids: Sequence[str], due_before: datetime) -> None:
-        """Take schedules out of the index that have been due for so long; whoever knows them puts them back."""
+        """Take schedules out of the index that were due before this time. A beat that knows one puts it back."""
         await called(self._client, [ScriptCall(FORGET, [self._keys.index], id, score(due_before)) for id in ids])
 
 

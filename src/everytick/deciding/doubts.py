@@ -13,7 +13,7 @@ from everytick.domain.schedule import is_on_request, waits_for_end
 from everytick.schedules.deadlines import deadlines
 
 _LOOKED_AT = 1_000
-"""So many instants to come are compared: two and a half years of a daily job."""
+"""How many instants to come are compared: two and a half years of a daily job."""
 
 
 def promise_doubts(job: Job, now: datetime) -> Iterator[str]:

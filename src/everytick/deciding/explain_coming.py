@@ -29,7 +29,7 @@ _S = OccurrenceStatus
 
 
 def adjusted(evidence: Evidence) -> Explanation | None:
-    """What somebody has said about this single instant: of all that can hold it back, a plan asks this first."""
+    """Return what a person did to this single instant: it was moved or skipped. A plan asks for this first."""
     for each in evidence.snapshot.adjustments:
         if each.at == evidence.at and each.vacates and evidence.at > evidence.snapshot.watermark:
             by = f" {each.by_whom}" if each.by_whom else ""

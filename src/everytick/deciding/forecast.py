@@ -20,7 +20,7 @@ from everytick.domain.values import value
 from everytick.schedules.deadlines import Deadlines, deadlines
 
 LENGTHS_READ = 50
-"""So many of the newest successes say how long a run usually takes."""
+"""How many of the newest successes say how long a run usually takes."""
 
 _FEWEST = 3
 """With fewer lengths there is nothing that is usual."""

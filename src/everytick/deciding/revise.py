@@ -18,10 +18,10 @@ from everytick.domain.values import value
 from everytick.schedules.timezones import calendar_of
 
 LOOKS = 1000
-"""So many runs before and after an edit are compared, at most."""
+"""Most runs that are compared, of the definition before an edit and of the one after it."""
 
 HORIZON = timedelta(days=30)
-"""So far ahead they are compared, or through the first run of each, if that is later."""
+"""How far ahead runs are compared, or through the first run of each definition, if that is later."""
 
 
 @value(frozen=True)

@@ -36,7 +36,7 @@ from everytick.stores.base import JobRecord
 _log = logging.getLogger("everytick.declarative")
 
 _SLOTS = 100_000
-"""So many that no task waits for another to end: the largest number that a node takes."""
+"""Enough that no task waits for another to end: the largest number that a node takes."""
 
 _TRIES = 5
 """How often the store is read until no other instance has changed it in between."""

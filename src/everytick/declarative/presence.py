@@ -116,7 +116,7 @@ def _locked(folder: Path, instance: str) -> tuple[int, Path] | None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         if not _is_ours(folder):
-            raise PermissionError(f"{folder} belongs to somebody else")
+            raise PermissionError(f"{folder} belongs to another user")
         _sweep(folder)
         file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:

@@ -1,7 +1,7 @@
 """Leftovers of earlier instances in the store, settled so that each task runs at most once for all of them.
 
 A task may have been left running, waiting for its turn, or waiting for a retry, and its
-minute may have come while nobody looked. One of these becomes the run that makes up for the
+minute may have come while no instance ran. One of these becomes the run that makes up for the
 others (S2-011, S2-059): the minute that came last, else the newest that waits, else what was
 left running, which is restarted.
 """

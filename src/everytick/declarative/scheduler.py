@@ -136,7 +136,7 @@ class DeclarativeScheduler:
             )
             self._time, self._is_callback = initialization.node.clock, initialization.callbacks.is_running_here
             await initialization.run()
-        except BaseException as error:  # noqa: BLE001, also a cancel of whoever awaits this
+        except BaseException as error:  # noqa: BLE001, also a cancel of the task that awaits this
             told = error if initialization is None else await initialization.diagnosed(error)
             await self._undo(initialization)
             self._fail(told)
@@ -184,8 +184,8 @@ class DeclarativeScheduler:
     async def stop(self) -> None:
         """Wait for a running initialization, stop evaluating schedules, and wait for every running callback.
 
-        Stopping what does not run changes nothing; whoever stops what is being stopped waits
-        for the same end. A callback cannot wait for that: it would wait for itself.
+        A second call while the first one stops waits for the same end. A call after that changes nothing.
+        A callback cannot wait for that: it would wait for itself.
         """
         if self._is_callback():
             advice = "a callback that awaits stop() would wait for itself: write asyncio.create_task(scheduler.stop())"

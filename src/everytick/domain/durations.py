@@ -3,7 +3,7 @@
 A *duration* is a fixed length (`timedelta`); a *period* may also hold years, months and
 calendar days, whose length depends on where they are added. Outside, both are text:
 `"90s"`, `"1h30m"`, or ISO-8601 `"PT90S"`, `"P1M"`. Bare numbers are refused, because
-nobody can tell seconds from minutes; naive datetimes, because nobody can tell where.
+5 may mean seconds or minutes; naive datetimes, because their time zone is not known.
 """
 
 import re

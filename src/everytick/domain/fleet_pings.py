@@ -71,7 +71,7 @@ def _risk(record: PromiseRecord, now: datetime) -> PromiseAtRisk | None:
 
 
 def ping_from(data: Mapping[str, Any]) -> FleetPing:
-    """Return what `as_data` gave. Raise ValueError if it is none: anybody may post to an address."""
+    """Return what `as_data` gave. Raise ValueError if it is none: any program may post to an address."""
     try:
         risky = [
             PromiseAtRisk(

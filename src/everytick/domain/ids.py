@@ -1,6 +1,6 @@
 """The id rules, in one place: equal inputs give equal ids on every node, for ever.
 
-Occurrence, run and attempt ids are version-5 UUIDs, so that anybody can recompute them
+Occurrence, run and attempt ids are version-5 UUIDs, so that any program can recompute them
 with a standard library; jobs and tasks carry a plain SHA-1. Nothing here reads a clock
 or a random source: a key that a caller did not give is made at the door, before the
 first write, so that a repeated write finds its own effect.

@@ -45,7 +45,7 @@ class Canceled:
 
 @value
 class Lost:
-    """Nobody can say how it ended: its node fell silent.
+    """It is not known how it ended: its node fell silent.
 
     As an outcome this is about one attempt, as an event about all that an owner had open.
     """

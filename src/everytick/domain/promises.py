@@ -20,10 +20,10 @@ READ_AT_ONCE = 200
 """Most runs, and most spans, that are read to judge one promise. The next round goes on after them."""
 
 PATIENCE = timedelta(seconds=10)
-"""So long a promise is left to the nodes that may run its job: they have what its receivers need. Then any judges."""
+"""How long a promise is left to the nodes that may run its job: they have what its receivers need. Then any judges."""
 
 BREACHES_KEPT = timedelta(days=400)
-"""So long a breach is kept after its end."""
+"""How long a breach is kept after its end."""
 
 
 def promises_of(settings: Settings) -> dict[PromiseKind, Promised]:

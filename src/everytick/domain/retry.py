@@ -45,7 +45,7 @@ _KEYS: dict[str, Schema] = {
 _RETRIED = ('on=("failed", "timeout")', "on=(ConnectionError, TimeoutError)")
 _NEVER_RETRIED = {
     "success": "is not a failure",
-    "canceled": "is not retried: somebody wanted it to stop",
+    "canceled": "is not retried: a person or a program asked it to stop",
     "lost": "follows on_orphan, not retry",
 }
 

@@ -16,7 +16,7 @@ NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 """The moment of a version on trial. It stays clear of the last day of the calendar, which some zones cannot show."""
 
 USUAL_AFTER = 10
-"""So many occurrences of a stage end before the next stage follows, where a rollout names no number."""
+"""How many occurrences of a stage end before the next stage follows, where a rollout names no number."""
 
 MOST_STAGES = 8
 """Most shares of one rollout. Each is a version that waits for a plan, and a job may have sixteen of these."""

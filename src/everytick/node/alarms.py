@@ -35,7 +35,7 @@ class Alarms:
         """Put the event into the inbox this many seconds from now."""
         alarm, at = Alarm(inbox, event), self._monotonic() + max(0.0, seconds)
         heapq.heappush(self._heap, (at, next(self._numbers), alarm))
-        self._wind()
+        self._set_timer()
         return alarm
 
     def turn_off(self, alarm: Alarm) -> None:
@@ -59,7 +59,7 @@ class Alarms:
             self._timer.cancel()
             self._timer = None
 
-    def _wind(self) -> None:
+    def _set_timer(self) -> None:
         if not self._heap:
             return
         at = self._heap[0][0]
@@ -81,4 +81,4 @@ class Alarms:
             else:
                 event, alarm.event = alarm.event, None
                 alarm.inbox.put(event)
-        self._wind()
+        self._set_timer()

@@ -78,7 +78,7 @@ class Beat:
                         await self._forever(store, loop)
                     finally:
                         watch.cancel()
-            except Exception as error:  # noqa: BLE001, told to whoever waits for the start
+            except Exception as error:  # noqa: BLE001, raised again by the start, which waits for it
                 loop.call_soon_threadsafe(_settle, is_open, error)
 
         threading.Thread(target=run, name="everytick-beat", daemon=True).start()
@@ -153,7 +153,9 @@ class Beat:
                 self._health.beat_failed(str(error))
                 wait = min(backoff.failed(error), self._interval)
             except Exception:  # noqa: BLE001, a node that stops beating by mistake would lose all it runs
-                _log.exception("a beat failed")
+                _log.exception(
+                    "a beat failed; it is tried again, and others take over if none succeeds for node_timeout"
+                )
                 self._health.beat_failed("a beat failed")
                 wait = min(backoff.failed(), self._interval)
             else:

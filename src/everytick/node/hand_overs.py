@@ -85,7 +85,8 @@ class HandOvers:
             if answer is Commit.COMMITTED:
                 written.set_result(None)
             elif isinstance(answer, CommitFailed):
-                _log.error("%r is not handed over: the store refuses to note it: %s", attempt, answer.reason)
+                text = "%r is not handed over: the store refuses to note it: %s; the attempt fails"
+                _log.error(text, attempt, answer.reason)
                 written.set_exception(RuntimeError(f"the store refuses to note the hand-over: {answer.reason}"))
             else:
                 written.set_exception(Fenced(attempt.occurrence.claim.header.id))

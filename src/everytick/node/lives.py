@@ -111,7 +111,7 @@ class Lives:
     def _own(self, claim: Claim, arrived_at: float, asked_at: float) -> None:
         handle = claim.key.handle
         known = self._owned.get(handle)
-        if known is not None and not self._makes_way(known, claim):
+        if known is not None and not self._drop_older(known, claim):
             return
         if claim.handed and self._is_over:
             # It is left alone, and another node goes on with it.
@@ -139,9 +139,9 @@ class Lives:
         self._slots.lent += 1
         self.feed(occurrence, Reattached(frozenset(each.task for each in handed)))
         if not occurrence.is_gone:
-            self._time(occurrence)
+            self._set_deadline_alarm(occurrence)
 
-    def _makes_way(self, known: OwnedOccurrence, claim: Claim) -> bool:
+    def _drop_older(self, known: OwnedOccurrence, claim: Claim) -> bool:
         """Drop an older claim of the same handle. Return whether to take the new one.
 
         The fence says which is newer. Of two with the same fence and other tokens, the store was restored from an
@@ -213,9 +213,9 @@ class Lives:
         else:
             self.feed(occurrence, _CLAIMED, now)
         if occurrence.claim.header.rules.execution_timeout is not None and not occurrence.is_gone:
-            self._time(occurrence)
+            self._set_deadline_alarm(occurrence)
 
-    def _time(self, occurrence: OwnedOccurrence) -> None:
+    def _set_deadline_alarm(self, occurrence: OwnedOccurrence) -> None:
         """Set the alarm of the deadline that the occurrence's `execution_timeout` makes."""
         until = deadline_of(occurrence.claim.header, occurrence.life)
         if until is not None:
@@ -233,7 +233,7 @@ class Lives:
             return
         lets_go = step.end is not None or step.resume_at is not None or step.release
         if step.cancels or step.waits:
-            self._heed(occurrence, step)
+            self._stop_and_set_alarms(occurrence, step)
         if lets_go:
             self._free(occurrence, now)
         if lets_go or step.rows:
@@ -244,7 +244,7 @@ class Lives:
         if step.waits:
             self._park(occurrence)
 
-    def _heed(self, occurrence: OwnedOccurrence, step: Step) -> None:
+    def _stop_and_set_alarms(self, occurrence: OwnedOccurrence, step: Step) -> None:
         """Do what needs no commit: tell open attempts to stop, and set alarms."""
         for cancel in step.cancels:
             attempt = occurrence.open.get(occurrence.claim.header.rules.places[cancel.task])
@@ -270,9 +270,9 @@ class Lives:
 
     def _remind(self, occurrence: OwnedOccurrence, until: datetime, event: Event) -> None:
         """Feed the event at that moment: counted on the monotonic clock, unless the store's clock is set back."""
-        self._wind(occurrence, self._clock.seconds_until(until), Reminded(occurrence, until, event))
+        self._set_alarm(occurrence, self._clock.seconds_until(until), Reminded(occurrence, until, event))
 
-    def _wind(self, occurrence: OwnedOccurrence, seconds: float, reminded: Reminded) -> None:
+    def _set_alarm(self, occurrence: OwnedOccurrence, seconds: float, reminded: Reminded) -> None:
         alarm = self._alarms.after(seconds, self._inbox, reminded)
         # Without those that have rung: there may be very many retries.
         occurrence.alarms = [*(other for other in occurrence.alarms or () if other.event is not None), alarm]
@@ -282,7 +282,7 @@ class Lives:
         occurrence, event = reminded.occurrence, reminded.event
         if left := self._clock.seconds_until(reminded.until):
             # The store's clock was set back. It may be set right again at any time.
-            self._wind(occurrence, min(left, _LOOK_AGAIN_SECONDS), reminded)
+            self._set_alarm(occurrence, min(left, _LOOK_AGAIN_SECONDS), reminded)
             return
         if occurrence.deferred is not None and isinstance(event, DeadlinePassed):
             # The event waits for the end of a task's transaction, which must end in time.
@@ -363,7 +363,7 @@ class Lives:
         """Go on from a step that was committed in a task's transaction, and from the events that waited for it."""
         if over.step is not None:
             over.occurrence.life = over.step.after
-            self._heed(over.occurrence, over.step)
+            self._stop_and_set_alarms(over.occurrence, over.step)
             if over.step.end is not None or over.step.resume_at is not None or over.step.release:
                 self._free(over.occurrence, self._clock.now())
             self._listeners.meter.step(over.occurrence.claim, over.step)
@@ -512,7 +512,7 @@ class Lives:
 
     def _park(self, occurrence: OwnedOccurrence) -> None:
         """Give up a wait for a retry that no node may keep: its job is out of service."""
-        if occurrence.keeps_a_wait_in_vain:
+        if occurrence.waits_out_of_service:
             self.feed(occurrence, Stopping(drain=True))
 
     def stop(self, stopping: Stopping) -> None:

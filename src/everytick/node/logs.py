@@ -93,7 +93,7 @@ class Logs:
     def logger(self, attempt: OpenAttempt) -> logging.Logger:
         """Return the attempt's logger: its lines go to its output, and on to `everytick.task`.
 
-        Whoever logs after the end of the attempt speaks to `everytick.task` alone.
+        A line that is logged after the end of the attempt goes to `everytick.task` alone.
         """
         if attempt.is_over:
             return _tasks

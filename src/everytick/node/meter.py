@@ -1,8 +1,8 @@
 """The meter: counts what this node has committed, in plain numbers, for those who ask how the node is doing.
 
 It is fed with whole batches after their commits and knows no format: `everytick.metrics` makes series of it. Jobs
-beyond the limit are counted together, so that neither memory nor the answer grows with the number of jobs. Price:
-`bench/meter.py`.
+beyond the limit are counted together, so that neither memory nor the answer grows with the number of jobs. What it
+costs is part of every figure of `bench/end_to_end_sqlite.py` and `bench/end_to_end_postgres.py`: it cannot be left out.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class OwnedOccurrence:
         return bool(self.open) and not self.steps and all(attempt.is_handed for attempt in self.open.values())
 
     @property
-    def keeps_a_wait_in_vain(self) -> bool:
+    def waits_out_of_service(self) -> bool:
         """Whether it waits for a retry although no wait may be kept: its job is out of service."""
         return self.parks and self.life.status is OccurrenceStatus.AWAITING_RETRY and self.life.is_owned
 

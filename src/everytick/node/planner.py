@@ -119,9 +119,9 @@ class Planner:
         if not first.batch.more or not _result(first).jobs:
             return planned
         # Two at once: one is decided while the other is written.
-        return sum(await _side_by_side(self._lane(now), self._lane(now)), planned)
+        return sum(await _side_by_side(self._all_due_by(now), self._all_due_by(now)), planned)
 
-    async def _lane(self, by: datetime) -> RoundResult:
+    async def _all_due_by(self, by: datetime) -> RoundResult:
         """Plan batch after batch of jobs that are due by this moment, until one is empty."""
         planned = RoundResult()
         while True:
@@ -206,9 +206,9 @@ def _result(planned: Planned) -> RoundResult:
     return RoundResult(len(planned.batch.snapshots) - away, useful)
 
 
-async def _side_by_side(*lanes: Coroutine[Any, Any, RoundResult]) -> list[RoundResult]:
+async def _side_by_side(*works: Coroutine[Any, Any, RoundResult]) -> list[RoundResult]:
     """Return what all of them return; if one fails, the others are ended first."""
-    tasks = [asyncio.ensure_future(lane) for lane in lanes]
+    tasks = [asyncio.ensure_future(work) for work in works]
     try:
         return await asyncio.gather(*tasks)
     finally:

@@ -195,7 +195,8 @@ class Reporter:
             self._health.failed(error)
             self._look.set()
         except Exception:  # noqa: BLE001, tried again by the loop, whose edge knows how to wait
-            _log.exception("the report of occurrence %s is delivered, but cannot be marked so yet", ended.id)
+            text = "the report of occurrence %s is delivered, but cannot be marked so; it is delivered again"
+            _log.exception(text, ended.id)
             self._look.set()
 
     async def _notify(self, ended: OccurrenceEnd) -> None:

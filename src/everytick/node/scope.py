@@ -22,7 +22,7 @@ from everytick.stores.base import NodeScope
 _log = logging.getLogger("everytick.node")
 
 UNKNOWN_KEPT = 1_000
-"""So many jobs are passed over one by one. Beyond that, every job that needs the same is left to other nodes: each
+"""Most jobs that are passed over one by one. Beyond that, every job that needs the same is left to other nodes: each
 question to the store carries the list."""
 
 _RUNNABLE_KEPT = 100_000

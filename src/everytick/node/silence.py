@@ -58,7 +58,7 @@ class Silence:
         """Return for how many seconds a claim must be seen overdue before it is taken.
 
         What comes to be overdue around a step ahead of the store's clock may be so by the step
-        alone: its owner, who counts on a clock that nobody sets, has that much longer.
+        alone: its owner, which counts on the monotonic clock, has that much longer.
         """
         if stepped is None:
             return self._grace

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("everytick.executor")
 
-_ROUND = 0.25
-_SHORT = timedelta(seconds=2 * _ROUND)
+_ROUND_SECONDS = 0.25
+_SHORT = timedelta(seconds=2 * _ROUND_SECONDS)
 _SHOWN_AFTER = 1.0
 
 
@@ -44,7 +44,7 @@ class Timeouts:
         self._old: list[OpenAttempt] = []
         self._notes: list[tuple[Claim, Note]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._is_wound = False
+        self._is_alarm_set = False
 
     def begun(self, attempt: OpenAttempt, seconds_ago: float = 0.0) -> None:
         """Look at it again in a moment; a timeout shorter than that is wound now.
@@ -59,8 +59,8 @@ class Timeouts:
         elif timeout is not None and timeout < _SHORT and attempt.until is not None:
             self._limit(attempt, timeout)
         self._young[attempt] = None
-        if not self._is_wound:
-            self._wind()
+        if not self._is_alarm_set:
+            self._set_alarm()
 
     def timed(self, attempt: OpenAttempt) -> None:
         """Wind the timeout of an attempt that has only now begun."""
@@ -77,8 +77,8 @@ class Timeouts:
             self._alarms.turn_off(attempt.alarm)
         if attempt.log_place is not None or attempt.progress_made is not None:
             self._note(attempt)
-            if not self._is_wound:
-                self._wind()
+            if not self._is_alarm_set:
+                self._set_alarm()
 
     async def close(self) -> None:
         """Write the last notes."""
@@ -87,10 +87,10 @@ class Timeouts:
         if self._notes:
             await self._write()
 
-    def _wind(self) -> None:
+    def _set_alarm(self) -> None:
         """Look at the open attempts again in a moment."""
-        self._is_wound = True
-        self._alarms.after(_ROUND, self._inbox, TimeoutsDue())
+        self._is_alarm_set = True
+        self._alarms.after(_ROUND_SECONDS, self._inbox, TimeoutsDue())
 
     def _limit(self, attempt: OpenAttempt, timeout: timedelta) -> None:
         """Set the timeout of an attempt. It counts on the monotonic clock, not on the store's."""
@@ -100,7 +100,7 @@ class Timeouts:
     def round(self) -> None:
         """Wind the timeouts of attempts that are still open, and write notes about those that people may look for."""
         # First, so that the next attempt winds it again although something goes wrong below.
-        self._is_wound = False
+        self._is_alarm_set = False
         for attempt in self._young:
             if attempt.is_open:
                 self._old.append(attempt)
@@ -116,7 +116,7 @@ class Timeouts:
         if self._notes and self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(self._write())
         if self._old or self._notes:
-            self._wind()
+            self._set_alarm()
 
     def _note(self, attempt: OpenAttempt) -> None:
         known = attempt.progress_made, attempt.log_place

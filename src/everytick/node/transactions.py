@@ -147,7 +147,8 @@ class Transactions:
         try:
             await lent.take_back()
         except Exception:  # noqa: BLE001, its connection may be gone
-            _log.exception("the transaction of task '%s' could not be taken back", attempt.task)
+            text = "the transaction of task '%s' could not be taken back; the database does so when its connection ends"
+            _log.exception(text, attempt.task)
         self._inbox.put(TransactionOver(occurrence, None, deferred))
 
     def _end(self, occurrence: OwnedOccurrence, step: Step | None) -> None:

@@ -1,6 +1,6 @@
 """From the bytes of one file to the jobs it defines, or to all its mistakes.
 
-A file stands or falls as a whole: a mistake in one job says that somebody is not done with it.
+A file is taken as a whole or not at all: a mistake in one job says that its author is still editing.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class _Reader:
         except ValidationError as error:
             self._note_all(error)
             self._note_missing({complaint["loc"][:2] for complaint in error.errors()})
-            return self._made(*self._the_good_parts(error))
+            return self._made(*self._valid_parts(error))
         if not whole.model_fields_set & {"jobs", *models.SHARED_KEYS}:
             self._note((), f"{_what(())} has no jobs: add `jobs:`", key=True)
         return self._made(whole.templates, whole.jobs, whole.defaults)
@@ -209,7 +209,7 @@ class _Reader:
         beside = self.beside
         return SharedParts(tuple(beside.calendars.values()), tuple(beside.templates.values()), tuple(beside.files))
 
-    def _the_good_parts(self, error: ValidationError) -> tuple[_Models, _Models, BaseModel | None]:
+    def _valid_parts(self, error: ValidationError) -> tuple[_Models, _Models, BaseModel | None]:
         """Return the templates and jobs of valid shape.
 
         They may have other mistakes, which are told together with those of shape.

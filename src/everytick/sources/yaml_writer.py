@@ -1,6 +1,6 @@
 """Writes files of jobs that `yaml_reader` reads back as the same values, and that people can edit.
 
-Text stays bare only where nobody could take it for anything else; everything else is quoted as
+Text stays bare only where no reader of YAML takes it for anything else; everything else is quoted as
 in JSON, so that no YAML rule about `no`, `1e3` or `12:30` ever comes into play.
 """
 

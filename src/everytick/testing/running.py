@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from everytick.app import Everytick
+from everytick.app.store_access import open_store, store_replaced
 from everytick.domain.durations import instant
 from everytick.domain.job import Job
 from everytick.runners.catalogue import Catalogue
@@ -28,12 +29,8 @@ def on_store(app: Everytick, store: AnyStore) -> Iterator[None]:
     """Let the application use this open store until the block ends."""
     if app.node is not None:
         raise RuntimeError("the application runs a node on its own store: stop it before it is given another one")
-    own = app._make_store, app._store_is_ours, app._opened_store
-    app._make_store, app._store_is_ours, app._opened_store = (lambda: store), False, None
-    try:
+    with store_replaced(app, store):
         yield
-    finally:
-        app._make_store, app._store_is_ours, app._opened_store = own
 
 
 async def drain(app: Everytick, store: AnyStore | None = None, *, instead: Functions | None = None) -> Chronicle:
@@ -48,7 +45,7 @@ async def drain(app: Everytick, store: AnyStore | None = None, *, instead: Funct
     if store is not None:
         with on_store(app, store):
             return await drain(app, instead=instead)
-    opened = await app._opened()
+    opened = await open_store(app)
     jobs = await _brought(app, opened)
     settings = app.settings
     catalogue = Catalogue(

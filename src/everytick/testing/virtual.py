@@ -109,7 +109,7 @@ def _in_thread(run: Callable[[], T]) -> T:
     def guarded() -> None:
         try:
             found.append(run())
-        except BaseException as error:  # noqa: BLE001, it is raised again by whoever waits
+        except BaseException as error:  # noqa: BLE001, it is raised again in the thread that waits
             raised.append(error)
 
     thread = Thread(target=guarded, name="everytick simulation")

@@ -7,13 +7,25 @@ an Adapter; the suite then runs against those and nothing of everytick is import
 import os
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from tests.conformance.declarative.adapter import Adapter
 
+FOLDER = Path(__file__).parent
 BROUGHT = [name.strip() for name in os.environ.get("DECLARATIVE_ADAPTER", "").split(",") if name.strip()]
 KINDS = BROUGHT or ["memory", "reference", "sqlite", "postgres"]
+
+DECIDED = ("test_daylight_saving.py", "test_determinism.py", "test_time_semantics.py")
+"""Files about what is decided before anything is written. The store in memory and SQLite hold them in every run, and
+PostgreSQL with `-m slow`: how it keeps instants in hostile time zones is a matter of the tests of the stores."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.name in DECIDED and item.path.parent == FOLDER and "[postgres" in item.name:
+            item.add_marker(pytest.mark.slow)
 
 
 def made(kind: str, request: pytest.FixtureRequest) -> Iterator[Adapter]:

@@ -253,7 +253,7 @@ def test_awaiting_retry_survives_a_stop(adapter: Adapter) -> None:
         await second.stop()
         await world.advance(hours=2)
         third = await world.started(task.on("0 12 * * *", delay=timedelta(minutes=10)))
-        await world.advance(minutes=30)
+        await world.advance(minutes=12)
         await third.stop()
         assert task.count == 3
         assert third.names("task") == ["TaskRetryStarted", "TaskRunCompleted"]
@@ -271,7 +271,7 @@ def test_awaiting_retry_and_a_missed_minute_are_one_run(adapter: Adapter) -> Non
         await first.stop()
         await world.advance(hours=3)
         second = await world.started(task.on("0 * * * *", delay=timedelta(minutes=10)))
-        await world.advance(minutes=30)
+        await world.advance(minutes=12)
         await second.stop()
         assert task.count == 2
         assert second.names("task") == ["TaskRetryPreempted", "TaskRunStarted", "TaskRunCompleted"]

@@ -35,10 +35,10 @@ def test_every_instant_starts_on_time_and_none_early(live: Live) -> None:
         job = await world.define("tick", body, every("7s", start=NOON))
         node = world.node()
         await node.start()
-        await pause("2100s")
+        await pause("1407s")
         await node.stop()
         instants = [each.scheduled_for for each in await world.history(job)]
-        assert len(started) >= 299
+        assert len(started) >= 200
         assert instants == [NOON + timedelta(seconds=7 * (n + 1)) for n in range(len(instants))]
         late = [begun - instant for begun, instant in zip(started, instants, strict=True)]
         assert min(late) >= timedelta(0)

@@ -116,16 +116,16 @@ def test_the_tasks_and_the_report_of_a_missed_occurrence_know_that_it_is_a_recov
             known.append((report.scheduled_for - NOON, report.is_recovery_run))
 
         written = [define_task("hooked", task) for task in ("a", "b")]
-        job = define_job("hooked", every("1h", start=NOON), tasks=written, reports=True)
+        job = define_job("hooked", every("10m", start=NOON), tasks=written, reports=True)
         world.functions[job.id] = {"a": body, "b": body}
         world.hooks[job.id] = {"on_complete": on_complete}
         await put(world.store, job)
-        await pause("2h30m")
+        await pause("25m")
         node = world.node()
         await node.start()
-        await pause("1h")
+        await pause("10m")
         await node.stop()
-        two, three = timedelta(hours=2), timedelta(hours=3)
+        two, three = timedelta(minutes=20), timedelta(minutes=30)
         assert known == [(two, True)] * 3 + [(three, False)] * 3
 
     live(story)
@@ -333,7 +333,7 @@ def test_so_many_hooks_are_called_at_once_and_no_more(live: Live) -> None:
         node = world.node()
         await node.start()
         asked = [await world.trigger(job, f"k{number}") for number in range(400)]
-        await pause("20m")
+        await pause("10m")
         assert sorted(told) == sorted(asked)
         assert most == 8
         assert in_memory < 200

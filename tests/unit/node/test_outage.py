@@ -517,7 +517,7 @@ def test_what_was_handed_over_can_be_canceled_and_awaits_its_retry_like_any_othe
 
 
 def test_two_nodes_that_both_fired_it_are_told_of_the_duplicate(live: Live) -> None:
-    """S1-029: one of them is recorded, the other is not, and is not silently lost either."""
+    """S1-029, S1-027: one of them is recorded, the other is not, and is told and counted as a duplicate."""
 
     async def story(world: World) -> None:
         line = laid(world)
@@ -536,6 +536,7 @@ def test_two_nodes_that_both_fired_it_are_told_of_the_duplicate(live: Live) -> N
         assert found.is_unverified
         duplicates = [event for event in told if event.kind is Happening.DUPLICATE]
         assert [(event.job, event.occurrence_id) for event in duplicates] == [("both", found.id)]
+        assert sum(each.duplicates for node in nodes for each in node.listeners.meter.jobs) == 1
         for node in nodes:
             await node.stop()
 

@@ -48,12 +48,12 @@ def test_what_an_outage_cost_is_one_event_and_one_line(
         async def body() -> None:
             return None
 
-        await world.define("often", body, every("20m", start=NOON), recovery=recovery)
+        await world.define("often", body, every("5m", start=NOON), recovery=recovery)
         first = world.node()
         await first.start()
-        await pause("23m")
+        await pause("6m")
         await first.stop()
-        await pause("67m")
+        await pause("16m30s")
         again = world.node()
         told: list[Event] = []
         again.listeners.listen(told.append)
@@ -63,8 +63,8 @@ def test_what_an_outage_cost_is_one_event_and_one_line(
         await again.stop()
         [skipped] = [each for each in told if each.kind is Happening.SKIPPED]
         count = 3 if recovery == "mark_as_missed" else 2
-        last = NOON + (1 + count) * timedelta(minutes=20)
-        assert (skipped.count, skipped.first, skipped.scheduled_for) == (count, NOON + timedelta(minutes=40), last)
+        last = NOON + (1 + count) * timedelta(minutes=5)
+        assert (skipped.count, skipped.first, skipped.scheduled_for) == (count, NOON + timedelta(minutes=10), last)
 
     live(story)
     [line] = [each for each in caplog.records if "did not run" in each.getMessage()]

@@ -1,6 +1,6 @@
 """APScheduler 3: a listing of its jobs as JSON, which a script writes where the application runs.
 
-Its job stores hold pickles, and whoever reads a pickle runs what it says: we never do.
+Its job stores hold pickles, and reading a pickle runs the code in it: we never do.
 """
 
 from __future__ import annotations

@@ -36,11 +36,11 @@ _PASSED = frozenset(("[", "[[", ".", "cd", "done", "exit", "export", "fi", "set"
 
 _NOT_OURS = {
     "MAILTO": "output is not mailed: on_failure: {{email: {{to: {}}}}} under defaults mails once per outage",
-    "MAILFROM": "nobody is mailed",
+    "MAILFROM": "no mail is sent",
     "LOGNAME": "commands run as the user of the node, whom cron would not let change either",
     "USER": "commands run as the user of the node",
-    "CONTENT_TYPE": "nobody is mailed",
-    "CONTENT_TRANSFER_ENCODING": "nobody is mailed",
+    "CONTENT_TYPE": "no mail is sent",
+    "CONTENT_TRANSFER_ENCODING": "no mail is sent",
 }
 _ALIKE = {
     "@reboot": "there is no schedule that begins with a start of the machine: let systemd start it",

@@ -50,7 +50,7 @@ _ITS_ZONE = "systemd means its machine's zone, which the unit does not say, and 
 _TEMPLATE = "it is a template: write an instance of it into a file, with systemctl cat {name}INSTANCE.timer"
 _NO_LINE = "\0"
 _NOT_A_LINE = "it is no line of a unit, key=value below a [Section], and systemd passes it over too"
-_OF_SYSTEMD = "systemd does this for its units, and nobody does it for commands here"
+_OF_SYSTEMD = "systemd does this for its units, and everytick does not do it for commands"
 
 
 @value

@@ -171,3 +171,15 @@ def test_statements_are_bound_by_name() -> None:
         bound.two  # noqa: B018
     with pytest.raises(ImportError, match="missing queries"):
         bind_statements(Queries, "-- two --\n-- Returns two.\nselect :a;\n", "here", SQLITE)
+
+
+def test_a_store_may_leave_out_a_statement_that_is_declared_so() -> None:
+    class Queries(Statements):
+        one: Statement
+        two: Statement | None
+
+    text = "-- one --\n-- Returns one.\nselect 1;\n"
+    assert bind_statements(Queries, text, "here", POSTGRES).two is None
+    both = bind_statements(Queries, f"{text}-- two --\n-- Returns two.\nselect 2;\n", "here", SQLITE)
+    assert both.two is not None
+    assert both.two.sql == "select 2"
