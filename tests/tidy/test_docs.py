@@ -49,13 +49,13 @@ def test_pages_name_only_files_that_exist(page: str) -> None:
     assert [f"{place}: {name}" for place, name in named if not (ROOT / name).exists()] == []
 
 
-def test_code_and_settings_name_only_pages_that_exist() -> None:
+def test_code_and_settings_name_only_pages_and_benchmarks_that_exist() -> None:
     named = [
         (place, name)
         for path in files()
-        if not path.endswith(".md")
+        if not path.endswith((".md", "/test_contract.py"))  # that one names a file which is not there
         for place, line in lines(path)
-        for name in re.findall(r"(?<![\w./-])docs/[\w./-]+\.md", line)
+        for name in re.findall(r"(?<![\w./-])(?:docs/[\w./-]+\.md|bench/\w+\.py)", line)
     ]
 
     assert [f"{place}: {name}" for place, name in named if not (ROOT / name).exists()] == []
@@ -73,13 +73,26 @@ def test_every_page_of_the_docs_can_be_reached_from_its_index() -> None:
     assert [page for page in PAGES if page.startswith("docs/") and page not in reached | {"docs/index.md"}] == []
 
 
-@pytest.mark.parametrize("folder", ["src/everytick/deciding/", "src/everytick/node/", "src/everytick/stores/"])
+MAPPED = "access answers beat client deciding metrics node simulate stores testing".split()
+"""The packages of which the architecture page names every module."""
+
+
+@pytest.mark.parametrize("folder", [f"src/everytick/{package}/" for package in MAPPED])
 def test_the_architecture_names_every_module(folder: str) -> None:
-    """Somebody who opens the source for the first time finds each module by what it does, and none that is gone."""
+    """A reader who opens the source for the first time finds each module by what it does, and none that is gone."""
     page = "\n".join(line for _, line in lines("docs/architecture.md"))
     _, _, after = page.partition(f"\n### `{folder}`")
     section = re.split(r"^##", after, maxsplit=1, flags=re.MULTILINE)[0]
-    named = {name for name in re.findall(r"`([\w/]+\.py)`", section) if not name.startswith(("src/", "tests/"))}
+    paths = {name.removeprefix(folder) for name in re.findall(r"`([\w/]+\.py)`", section)}
+    named = {path for path in paths if not path.startswith(("src/", "tests/"))}
     modules = {path.removeprefix(folder) for path in files() if path.startswith(folder) and path.endswith(".py")}
 
     assert named == {module for module in modules if not module.endswith("__init__.py")}
+
+
+def test_the_index_lists_every_decision() -> None:
+    """The test above lets a page pass that any other page links; a reader looks for decisions in the index."""
+    listed = {target for _, target in links("docs/index.md")}
+    decisions = [page.removeprefix("docs/") for page in PAGES if page.startswith("docs/decisions/")]
+
+    assert [page for page in decisions if page not in listed] == []

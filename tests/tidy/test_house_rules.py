@@ -72,3 +72,11 @@ def test_every_pure_layer_that_exists_is_held_to_purity() -> None:
         assert layer in clockless
         if (ROOT / "src/everytick" / layer).exists():
             assert f"everytick.{layer}" in purity["source_modules"]
+
+
+def test_faces_use_no_private_name_of_an_application() -> None:
+    """What a face needs beside the public verbs is a function of `app`, such as `open_store`: both can be found."""
+    private = re.compile(r"\b_?(?:app|application|tick)\._[a-z]")
+    faces = [f"src/everytick/{face}/" for face in ("beat", "cli", "declarative", "django", "simulate", "testing")]
+
+    assert [place for path in under(*faces) for place, line in lines(path) if private.search(line)] == []

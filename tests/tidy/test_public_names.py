@@ -5,6 +5,7 @@ import re
 import tomllib
 
 import everytick
+from everytick import errors
 from tests.tidy.tree import ROOT, parsed
 
 
@@ -37,3 +38,31 @@ def test_the_package_and_the_project_have_one_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     assert everytick.__version__ == project["version"]
+
+
+def errors_in_the_tree() -> dict[str, str]:
+    """Return every error that the tree above `errors.py` draws, with the error under which it stands."""
+    under: dict[int, str] = {0: "Exception"}
+    drawn: dict[str, str] = {}
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"    (?P<branch>[│├└─ ]*)(?P<name>[A-Z]\w+)(?!,)\b", line)
+        if found is not None and (found["branch"] or found["name"] == "EverytickError"):
+            depth = len(found["branch"]) // 4 + 1
+            under[depth] = found["name"]
+            drawn[found["name"]] = under[depth - 1]
+    return drawn
+
+
+def test_the_tree_of_errors_names_every_error_under_its_base() -> None:
+    """A reader of `errors.py` finds each error in the tree at its top."""
+    drawn = errors_in_the_tree()
+    public = {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.EverytickError) and not name.startswith("_")
+    }
+
+    assert set(drawn) == public
+    assert [
+        name for name, base in drawn.items() if base not in {kind.__name__ for kind in getattr(errors, name).__mro__}
+    ] == []
