@@ -74,7 +74,7 @@ def test_an_address_in_a_lock_file_is_refused(dev: ModuleType) -> None:
     [
         ("requirements/tools.in", "nox\n", ["tools"]),
         ("requirements/dev.in", "nox\n", ["dev"]),
-        ("requirements/dev.lock", "# other versions\n", ["bench"]),
+        ("requirements/dev.lock", "# other versions\n", ["bench", "ray"]),
         ("requirements/servers.in", "nox\n", ["servers"]),
     ],
 )
@@ -155,7 +155,7 @@ def law(dev: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
     """Write a law that pytest finds in the clone, with the settings of this repository."""
     monkeypatch.setattr(dev, "environment", lambda: sys.executable)
     shutil.copytree(ROOT / "tests" / "servers", dev.ROOT / "tests" / "servers")
-    for name in ("conftest.py", "hanging.py"):
+    for name in ("conftest.py", "hanging.py", "order.py"):
         shutil.copy(ROOT / "tests" / name, dev.ROOT / "tests" / name)
 
     def write(holds: str) -> None:
