@@ -7,6 +7,8 @@ from email import message_from_bytes
 from email.message import Message
 from email.policy import default
 
+from tests.listening import listening
+
 
 class MailTaker:
     """What the server was sent, in order; it refuses as many e-mails first as it is told."""
@@ -59,9 +61,5 @@ class MailTaker:
 async def mail_taker() -> AsyncIterator[MailTaker]:
     """Listen on a port of this machine."""
     made = MailTaker()
-    listening = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    made.port = listening.sockets[0].getsockname()[1]
-    try:
+    async with listening(made.serve) as made.port:
         yield made
-    finally:
-        listening.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from hmac import compare_digest
 from time import monotonic
@@ -153,10 +153,9 @@ class FleetWatch:
         except (TimeoutError, OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:
-            with suppress(OSError):
+            with suppress(OSError), closing(writer):
                 writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
                 await writer.drain()
-                writer.close()
 
     async def _answer(self, reader: StreamReader) -> str:
         method, path, *_ = (await reader.readuntil(b"\r\n")).decode("latin-1").split(" ")

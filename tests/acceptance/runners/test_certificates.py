@@ -2,8 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,10 @@ from everytick.runners.mail import mail_server
 from tests.acceptance.runners.test_http import Server
 from tests.acceptance.runners.test_notices import EVENT, HERE, _body
 from tests.certificates import Authority
+from tests.listening import listening
 from tests.mailbox import MailTaker
 from tests.unit.runners.attempts import attempt, carried_out, error_of
 
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 WEB = "https" + "://"  # in two parts: a test looks for addresses of machines
 NAME, ANOTHER = "IP:127.0.0.1", "DNS:example.org"
 
@@ -32,15 +31,6 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Autho
     posting._certificates.cache_clear()
 
 
-@asynccontextmanager
-async def listening(serve: Serve, context: ssl.SSLContext | None) -> AsyncIterator[int]:
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-
-
 async def sent(receiver: dict[str, object], smtp: str | None = None) -> Outcome:
     catalogue, body = _body(receiver, None if smtp is None else mail_server(smtp, "tick@example.org"), HERE)
     try:
@@ -52,7 +42,7 @@ async def sent(receiver: dict[str, object], smtp: str | None = None) -> Outcome:
 @pytest.mark.parametrize("kind", ["webhook", "ping"])
 async def test_a_request_reaches_a_server_whose_certificate_is_trusted(kind: str, authority: Authority) -> None:
     server = Server()
-    async with listening(server.serve, authority.context(NAME)) as port:
+    async with listening(server.serve, context=authority.context(NAME)) as port:
         outcome = await sent({kind: {"url": f"{WEB}127.0.0.1:{port}/hook"}})
 
     assert not isinstance(outcome, Failed), outcome
@@ -61,7 +51,7 @@ async def test_a_request_reaches_a_server_whose_certificate_is_trusted(kind: str
 
 async def test_a_request_is_not_sent_to_a_server_with_the_certificate_of_another(authority: Authority) -> None:
     server = Server()
-    async with listening(server.serve, authority.context(ANOTHER)) as port:
+    async with listening(server.serve, context=authority.context(ANOTHER)) as port:
         outcome = await sent({"webhook": {"url": f"{WEB}127.0.0.1:{port}/hook"}})
 
     assert "CERTIFICATE_VERIFY_FAILED" in error_of(outcome)
@@ -96,7 +86,7 @@ async def test_an_e_mail_is_handed_in_over_an_encrypted_connection(scheme: str, 
     """A18: smtp:// by STARTTLS, smtps:// from the first byte."""
     context = authority.context(NAME)
     server = StartTls(context) if scheme == "smtp" else MailTaker()
-    async with listening(server.serve, context if scheme == "smtps" else None) as port:
+    async with listening(server.serve, context=context if scheme == "smtps" else None) as port:
         outcome = await sent({"email": {"to": "ops@example.org"}}, f"{scheme}://127.0.0.1:{port}")
 
     assert not isinstance(outcome, Failed), outcome
@@ -110,7 +100,7 @@ async def test_no_e_mail_and_no_password_is_given_to_a_server_with_the_certifica
 ) -> None:
     context = authority.context(ANOTHER)
     server = StartTls(context) if scheme == "smtp" else MailTaker()
-    async with listening(server.serve, context if scheme == "smtps" else None) as port:
+    async with listening(server.serve, context=context if scheme == "smtps" else None) as port:
         outcome = await sent({"email": {"to": "ops@example.org"}}, f"{scheme}://ada:s3cret@127.0.0.1:{port}")
 
     said = error_of(outcome)

@@ -16,6 +16,7 @@ from everytick.runners.addresses import AddressRules
 from everytick.runners.context import Halt
 from everytick.runners.http import ANSWER_LIMIT, HttpBody
 from everytick.runners.targets import HttpTarget, http_target, read_target
+from tests.listening import listening
 from tests.unit.runners.attempts import Remembering, attempt, begun, carried_out, error_of, stopped
 
 HERE = AddressRules(["127.0.0.1"])
@@ -74,10 +75,8 @@ class Server:
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
     made = Server()
-    listening = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    made.port = listening.sockets[0].getsockname()[1]
-    yield made
-    listening.close()
+    async with listening(made.serve) as made.port:
+        yield made
 
 
 def body(url: str, rules: AddressRules = HERE, **parts: Any) -> HttpBody:
@@ -291,13 +290,13 @@ async def test_a_halted_request_is_given_up(server: Server) -> None:
 
 async def test_a_server_that_is_not_there_or_talks_nonsense_is_a_failure(server: Server) -> None:
     server.answers["/nonsense"] = lambda: b"220 smtp ready\r\n\r\n"
-    there = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
-    port = there.sockets[0].getsockname()[1]
+
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
 
     assert "RemoteProtocolError" in error_of(await carried_out(body(server.url("/nonsense"))))
-    assert "RemoteProtocolError" in error_of(await carried_out(body(f"{WEB}127.0.0.1:{port}/?s3cret")))
-    there.close()
-    await there.wait_closed()
+    async with listening(hang_up) as port:
+        assert "RemoteProtocolError" in error_of(await carried_out(body(f"{WEB}127.0.0.1:{port}/?s3cret")))
     refused = error_of(await carried_out(body(f"{WEB}127.0.0.1:{port}/?s3cret")))
     assert "ConnectError" in refused
     assert "s3cret" not in refused
@@ -318,14 +317,11 @@ async def test_a_certificate_is_asked_for_by_the_name_and_not_by_the_number() ->
         greeting.set_result(await reader.read(4096))
         writer.close()
 
-    listening = await asyncio.start_server(listen, "127.0.0.1", 0)
-    port = listening.sockets[0].getsockname()[1]
-
-    outcome = await carried_out(body(f"https:{SLASHES}localhost:{port}/", AddressRules(["127.0.0.1", "::1"])))
+    async with listening(listen) as port:
+        outcome = await carried_out(body(f"https:{SLASHES}localhost:{port}/", AddressRules(["127.0.0.1", "::1"])))
 
     assert isinstance(outcome, Failed)
     assert b"\x00\x09localhost" in await greeting
-    listening.close()
 
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from everytick.runners.context import Halt
 from everytick.runners.mail import MailServer, mail_server
 from everytick.runners.notices import signature
 from tests.acceptance.runners.test_http import WEB, Server, answer
+from tests.listening import listening
 from tests.mailbox import MailTaker, mail_taker
 from tests.unit.runners.attempts import Remembering, attempt, begun, carried_out, error_of, job_of, stopped
 
@@ -42,10 +43,8 @@ RECOVERED = EVENT | {"id": "occ_2.recovered", "type": "io.everytick.occurrence.r
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
     made = Server()
-    listening = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    made.port = listening.sockets[0].getsockname()[1]
-    yield made
-    listening.close()
+    async with listening(made.serve) as made.port:
+        yield made
 
 
 @pytest.fixture
@@ -186,11 +185,8 @@ async def test_nobody_listens(unused_port: int) -> None:
 
 @pytest.fixture
 async def unused_port() -> int:
-    listening = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-    port: int = listening.sockets[0].getsockname()[1]
-    listening.close()
-    await listening.wait_closed()
-    return port
+    async with listening(Server().serve) as port:
+        return port
 
 
 # ------------------------------------------------------------------------------------------------ pings and requests

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from enum import Enum
 from urllib.parse import urlsplit, urlunsplit
 
+from tests.listening import listening
 from tests.servers.launch import Server
 
 _HEADER = 5
@@ -136,9 +137,5 @@ def _is_commit(message: bytes, own: set[bytes]) -> bool:
 async def proxied(server: Server) -> AsyncIterator[Proxy]:
     """Give a proxy before the server; its connections are gone afterwards."""
     proxy = Proxy(server.address)
-    listening = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-    proxy.port = listening.sockets[0].getsockname()[1]
-    try:
+    async with listening(proxy.serve) as proxy.port:
         yield proxy
-    finally:
-        listening.close()

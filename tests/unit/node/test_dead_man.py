@@ -18,6 +18,7 @@ from everytick.errors import InvalidSetting
 from everytick.node.dead_man import DeadMan, pinging
 from everytick.node.settings import node_settings
 from everytick.stores.base import NodeRecord
+from tests.listening import listening
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
 SILENCE = timedelta(seconds=20)
@@ -45,10 +46,8 @@ class Receiver:
 async def receiving() -> AsyncIterator[Receiver]:
     """Give a receiver that listens."""
     made = Receiver()
-    server = await asyncio.start_server(made.take, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    made.url = f"http://127.0.0.1:{port}/s3cr3t-path"
-    async with server:
+    async with listening(made.take) as port:
+        made.url = f"http://127.0.0.1:{port}/s3cr3t-path"
         yield made
 
 
