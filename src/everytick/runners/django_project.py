@@ -35,9 +35,9 @@ def close_old_connections() -> None:
     Only Django's own server and handlers do so by themselves. A thread that lives as long as a node would keep a
     connection that its server has closed long ago, and every later query of the thread would fail.
     """
-    database = sys.modules.get("django.db")
-    if database is None:
-        return
+    database, conf = sys.modules.get("django.db"), sys.modules.get("django.conf")
+    if database is None or conf is None or not conf.settings.configured:
+        return  # imported by a library at most: without settings there is no connection
     try:
         database.close_old_connections()
     except Exception:  # noqa: BLE001 - a connection that cannot be closed is no failure of the task

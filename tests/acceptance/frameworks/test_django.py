@@ -153,3 +153,29 @@ def test_a_view_asks_on_commit_and_a_worker_runs_it(site: Project) -> None:
 def _answers(port: int, path: str, status: int) -> bool:
     answer = get(port, path)
     return answer is not None and answer[0] == status
+
+
+ONLY_IMPORTED = """
+import django.db
+from everytick import Everytick, every
+
+tick = Everytick("memory://", name="only-imported")
+
+@tick.job(every("P1Y"))
+def task():
+    return "done"
+
+async def main():
+    async with tick:
+        print((await (await tick.trigger("task")).wait("60s")).status)
+
+import asyncio
+asyncio.run(main())
+"""
+
+
+def test_django_that_a_library_has_only_imported_is_left_alone(tmp_path: Path) -> None:
+    """Without settings there is no connection to close, and the look for one raised an error before every task."""
+    (tmp_path / "app.py").write_text(ONLY_IMPORTED)
+
+    assert done(tmp_path, "app.py") == "completed\n"
