@@ -261,17 +261,17 @@ def version_record(version: JobVersion) -> dict[str, Any]:
 def version_of(data: Mapping[str, Any]) -> JobVersion:
     """Return the version that `version_record` wrote."""
     return JobVersion(
-        data["version"],
-        job_of(data["job"]),
-        moment(data["edited_at"]),
-        data["by"],
-        moment(data["in_force_after"]),
-        data["is_in_force"],
-        data["is_coming"],
-        data["follows"],
-        changes_of(data["changes"]),
-        None if data["rollout"] is None else rollout(data["rollout"]),
-        data["is_on_trial"],
+        version=data["version"],
+        job=job_of(data["job"]),
+        edited_at=moment(data["edited_at"]),
+        by=data["by"],
+        in_force_after=moment(data["in_force_after"]),
+        is_in_force=data["is_in_force"],
+        is_coming=data["is_coming"],
+        follows=data["follows"],
+        changes=changes_of(data["changes"]),
+        rollout=None if data["rollout"] is None else rollout(data["rollout"]),
+        is_on_trial=data["is_on_trial"],
     )
 
 

@@ -176,7 +176,19 @@ class Backfills(Guarding):
         if dry_run or not missing:
             return Backfill(None, job_id, self._opened, who, tuple(missing), more)
         count = None if more else len(missing)
-        order = BackfillOrder(own, begin, end, again, as_of_now, newest_first, rule, rate, count, reason, who)
+        order = BackfillOrder(
+            key=own,
+            after=begin,
+            through=end,
+            again=again,
+            as_of_now=as_of_now,
+            newest_first=newest_first,
+            overlap=rule,
+            rate=rate,
+            count=count,
+            reason=reason,
+            by=who,
+        )
         is_for_two = approve and await self._is_for_two(store, record.job, len(missing), more, confirmed)
         made = await store.request(job_id, PlanBackfill(order, approve and not is_for_two))
         if is_for_two:

@@ -135,17 +135,17 @@ class Requests(Backfills):
             raise Conflict(text)
         named, call = _key(key)
         fact = Replay(
-            named,
-            original.id,
-            original.scheduled_for,
-            original.covers_after,
-            original.covers_through,
-            _own_payload(original),
-            () if from_task is None else await _kept(store, whole, from_task),
-            rule,
-            reason,
-            self._by(by),
-            call,
+            key=named,
+            of=original.id,
+            scheduled_for=original.scheduled_for,
+            covers_after=original.covers_after,
+            covers_through=original.covers_through,
+            payload=_own_payload(original),
+            keeps=() if from_task is None else await _kept(store, whole, from_task),
+            overlap=rule,
+            reason=reason,
+            by=self._by(by),
+            call=call,
         )
         return Handle((await store.request(original.job_id, fact)).id, self._opened, self._by(by))
 

@@ -196,17 +196,17 @@ def _version(
 ) -> JobVersion:
     number = edition.job.version
     return JobVersion(
-        number,
-        edition.job,
-        edition.job.updated_at,
-        edition.by,
-        edition.in_force_after,
-        number == current,
-        number in later,
-        edition.follows,
-        changes,
-        edition.rollout,
-        number == trial,
+        version=number,
+        job=edition.job,
+        edited_at=edition.job.updated_at,
+        by=edition.by,
+        in_force_after=edition.in_force_after,
+        is_in_force=number == current,
+        is_coming=number in later,
+        follows=edition.follows,
+        changes=changes,
+        rollout=edition.rollout,
+        is_on_trial=number == trial,
     )
 
 

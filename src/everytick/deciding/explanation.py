@@ -122,7 +122,19 @@ def answer(
     previous, following = neighbours(at_the_time(evidence)[1], evidence.at)
     name = evidence.definitions[-1].name
     text = f"{name} at {evidence.at.isoformat()}: {said}"
-    return Explanation(name, evidence.at, verdict, text, occurrence, span, pause, behind, moved_to, previous, following)
+    return Explanation(
+        job=name,
+        at=evidence.at,
+        verdict=verdict,
+        text=text,
+        occurrence=occurrence,
+        span=span,
+        pause=pause,
+        behind=behind,
+        moved_to=moved_to,
+        previous=previous,
+        next=following,
+    )
 
 
 def at_the_time(evidence: Evidence) -> tuple[Job, Schedule]:

@@ -89,7 +89,17 @@ def revise(
     later = (each.in_force_after for each in waits if each.rollout is None)
     moments = tuple(at for at in later if at is not None and at > now)
     trial = waits[-1].rollout if waits else None
-    return Revision(added, removed, kept, through, tasks_added, tasks_removed, tasks_changed, moments, trial)
+    return Revision(
+        added=added,
+        removed=removed,
+        kept=kept,
+        through=through,
+        tasks_added=tasks_added,
+        tasks_removed=tasks_removed,
+        tasks_changed=tasks_changed,
+        moments=moments,
+        rollout=trial,
+    )
 
 
 def task_changes(

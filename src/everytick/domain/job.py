@@ -324,7 +324,17 @@ def _whole_task(
 
     id_, name, target = kept_once(task_id(job_id, task.name)), kept_once(task.name), kept_once(task.target)
     return Task(
-        id_, job_id, name, order, target, task.after, task.overrides, merged, created_at, updated_at, task.parameters
+        id=id_,
+        job_id=job_id,
+        name=name,
+        order=order,
+        target=target,
+        after=task.after,
+        overrides=task.overrides,
+        settings=merged,
+        created_at=created_at,
+        updated_at=updated_at,
+        parameters=task.parameters,
     )
 
 

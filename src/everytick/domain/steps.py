@@ -321,18 +321,18 @@ def _task_report(
     if run.attempts == 1 and run.tells_attempts:
         attempts = (AttemptReport(1, AttemptStatus.SUCCESS, run.started_at, run.ended_at),)
     return TaskReport(
-        task.id,
-        task.name,
+        id=task.id,
+        name=task.name,
         # No run was written of an occurrence that ended before it began.
-        unfinished(run) if run.status is RunStatus.PENDING and status in ENDED else run.status,
-        run.attempts,
-        run.started_at,
-        run.ended_at,
-        run.error,
-        run.waits,
-        run.because_of,
-        attempts,
-        run.result,
+        status=unfinished(run) if run.status is RunStatus.PENDING and status in ENDED else run.status,
+        attempts=run.attempts,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        error=run.error,
+        waits=run.waits,
+        because_of=run.because_of,
+        attempt_reports=attempts,
+        returned=run.result,
     )
 
 

@@ -82,7 +82,17 @@ class Engine:
         transactions = Transactions(store, clock, inbox)
         services = AttemptServices(tools.logs, self._timeouts, transactions, tools.reporter, self._hand_overs)
         self._lives = lives = Lives(tools, scope, owned, self.slots, self._attempts, self.writer, services, inbox)
-        self.claimer = Claimer(store, scope, settings, health, self.slots, self.writer, inbox, clock.monotonic, owned)
+        self.claimer = Claimer(
+            store=store,
+            scope=scope,
+            settings=settings,
+            health=health,
+            slots=self.slots,
+            writer=self.writer,
+            inbox=inbox,
+            monotonic=clock.monotonic,
+            owned=owned,
+        )
         self.planner = Planner(plans, tools, scope, self.claimer, inbox, rollouts)
         self._calm = Calm(self.slots, ready, self.writer)
         self.waking = Waking(store, tools, scope, self.planner, self._calm, inbox)

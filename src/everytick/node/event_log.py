@@ -33,7 +33,9 @@ def log_event(event: Event) -> None:
     if not logger.isEnabledFor(level):
         return
     about = {"job": event.job, "occurrence": event.occurrence_id, "task": event.task, "attempt": event.attempt}
-    record = logger.makeRecord(logger.name, level, __file__, 0, "%s", (words_of(event),), None, "log_event", about)
+    record = logger.makeRecord(
+        logger.name, level, __file__, 0, "%s", (words_of(event),), None, func="log_event", extra=about
+    )
     if level >= logging.WARNING and event.traceback:
         # Formatters print it below the message, as they do with the traceback of an exception.
         record.exc_text = event.traceback

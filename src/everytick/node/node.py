@@ -118,16 +118,16 @@ class Node:
         told = Notifier(store, store)
         self.reporter = Reporter(store, store, store, self.scope, hooks or HookTable(), self.health, patience, told)
         tools = Tools(
-            settings,
-            catalogue,
-            self.clock,
-            self.offset,
-            self._alarms,
-            self.listeners,
-            self.health,
-            self.reporter,
-            self._logs,
-            self.inbox,
+            settings=settings,
+            catalogue=catalogue,
+            clock=self.clock,
+            offset=self.offset,
+            alarms=self._alarms,
+            listeners=self.listeners,
+            health=self.health,
+            reporter=self.reporter,
+            logs=self._logs,
+            inbox=self.inbox,
         )
         self._falls_back, self._outage = falls_back, Outage(store, tools, self.scope, self._owned)
         rollouts = Rollouts(store, told, self.listeners)

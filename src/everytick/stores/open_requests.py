@@ -102,20 +102,20 @@ def as_waiting(job: Job, request: Request) -> Creation:
     asked = request.line_at
     scheduled_for = request.scheduled_for or asked
     return Creation(
-        request.occurrence_id(job.id),
-        scheduled_for,
-        OccurrenceStatus.QUEUED,
-        job.version,
-        request.cause,
-        asked,
-        asked,
-        request.covers_after,
-        request.covers_through or scheduled_for,
-        False,
-        Why.ASKED,
-        request.detail,
-        request.payload or job.settings.payload,
-        request.replay_of,
+        id=request.occurrence_id(job.id),
+        scheduled_for=scheduled_for,
+        status=OccurrenceStatus.QUEUED,
+        version=job.version,
+        cause=request.cause,
+        line_at=asked,
+        ready_at=asked,
+        covers_after=request.covers_after,
+        covers_through=request.covers_through or scheduled_for,
+        late=False,
+        why=Why.ASKED,
+        detail=request.detail,
+        payload=request.payload or job.settings.payload,
+        replay_of=request.replay_of,
     )
 
 

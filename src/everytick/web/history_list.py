@@ -67,7 +67,19 @@ class HistoryWanted:
             mistakes.append("the end comes before the beginning")
         known = tuple(word for word in words if word in list(OccurrenceStatus))
         cause = cause if cause in list(Cause) else ""
-        return cls(job, known, cause, window, begin, end, error, print_, after, through, tuple(mistakes))
+        return cls(
+            job=job,
+            statuses=known,
+            cause=cause,
+            window=window,
+            begin=begin,
+            end=end,
+            error=error,
+            print=print_,
+            after=after,
+            through=through,
+            mistakes=tuple(mistakes),
+        )
 
     @property
     def query(self) -> dict[str, str]:

@@ -80,19 +80,19 @@ def listed_of(found: Sequence[JobRecord]) -> Listed:
     bands = {id_: band_of(record.job) for id_, record in records.items()}
     born = (record.job.created_at for record in records.values())
     return Listed(
-        records,
-        [record for record in found if record.job.owner == OWNER],
-        bands,
-        _groups(records, bands),
-        nsmallest(COMING, _coming(records.values())),
-        frozenset(id_ for id_, record in records.items() if is_bad(record)),
-        _needing(record.job for record in records.values()),
-        {id_: record.parked_reason for id_, record in records.items() if record.parked_reason},
-        any(promises_of(record.job.settings) for record in records.values()),
-        sum(record.revision + record.run_count for record in records.values()),
-        min((at for at in born if at is not None), default=None),
-        {record.job.name: id_ for id_, record in records.items()},
-        by_name(records.values()),
+        records=records,
+        proposed=[record for record in found if record.job.owner == OWNER],
+        bands=bands,
+        groups=_groups(records, bands),
+        coming=nsmallest(COMING, _coming(records.values())),
+        bad=frozenset(id_ for id_, record in records.items() if is_bad(record)),
+        needs=_needing(record.job for record in records.values()),
+        parked={id_: record.parked_reason for id_, record in records.items() if record.parked_reason},
+        has_promises=any(promises_of(record.job.settings) for record in records.values()),
+        revisions=sum(record.revision + record.run_count for record in records.values()),
+        born=min((at for at in born if at is not None), default=None),
+        ids={record.job.name: id_ for id_, record in records.items()},
+        by_name=by_name(records.values()),
     )
 
 

@@ -76,16 +76,16 @@ def _ran(view: View, job_id: str, name: str, with_: LaneContext) -> list[TableRo
         late = late_by(run, view.fleet.now)
         found.append(
             TableRow(
-                run.scheduled_for,
-                name,
-                str(run.status),
-                with_.link("/occurrences/{}", run.id),
-                run.started_at,
-                "" if took is None else words.length(took),
-                words.length(late) if late else "",
-                "" if run.why == Why.ON_TIME or not with_.shows(record, run) else words.cut(run.why),
-                None if took is None else took.total_seconds(),
-                late.total_seconds() if late else None,
+                at=run.scheduled_for,
+                job=name,
+                status=str(run.status),
+                href=with_.link("/occurrences/{}", run.id),
+                started=run.started_at,
+                took="" if took is None else words.length(took),
+                late=words.length(late) if late else "",
+                why="" if run.why == Why.ON_TIME or not with_.shows(record, run) else words.cut(run.why),
+                took_seconds=None if took is None else took.total_seconds(),
+                late_seconds=late.total_seconds() if late else None,
             )
         )
     return found

@@ -72,17 +72,17 @@ def timeline_of(
     ]
     bands = _bands(view, with_, others, planned) if others else []
     return Timeline(
-        view.asked,
-        axis,
-        _note(view, len(lanes)),
-        labels(axis, with_.viewer),
-        under(axis, with_.viewer, up_gaps(fleet)),
-        over(axis),
-        lanes,
-        bands,
-        _split(view, others, lanes),
-        NOTHING if with_.lens is None else lens_labels(with_.lens),
-        with_.lens is not None and bool(lanes),
+        asked=view.asked,
+        axis=axis,
+        note=_note(view, len(lanes)),
+        labels=labels(axis, with_.viewer),
+        below=under(axis, with_.viewer, up_gaps(fleet)),
+        above=over(axis),
+        lanes=lanes,
+        bands=bands,
+        split=_split(view, others, lanes),
+        lens_labels=NOTHING if with_.lens is None else lens_labels(with_.lens),
+        has_lens=with_.lens is not None and bool(lanes),
     )
 
 

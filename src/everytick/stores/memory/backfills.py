@@ -85,26 +85,26 @@ def backfill_record(tables: Tables, row: JobRow, backfill: BackfillRow) -> Backf
     running = sum(1 for each in found if each not in ENDED) - waiting
     first = next(iter(row.open_backfills()), None)
     return BackfillRecord(
-        backfill.id,
-        row.id,
-        row.name,
-        backfill.order,
-        shown_status(backfill.status, waiting + running),
-        backfill.planned_at,
-        backfill.after,
-        backfill.through,
-        backfill.pace,
-        len(found),
-        sum(1 for each in found if each in _WELL),
-        sum(1 for each in found if each in FAILED),
-        sum(1 for each in found if each in ENDED and each not in _WELL and each not in FAILED),
-        running,
-        waiting,
-        backfill.approved_at,
-        backfill.approved_by,
-        backfill.changed_by,
-        backfill.ended_at,
-        None if backfill.status is not _S.RUNNING or first is None or first is backfill else first.id,
+        id=backfill.id,
+        job_id=row.id,
+        job=row.name,
+        order=backfill.order,
+        status=shown_status(backfill.status, waiting + running),
+        planned_at=backfill.planned_at,
+        after=backfill.after,
+        through=backfill.through,
+        pace=backfill.pace,
+        created=len(found),
+        done=sum(1 for each in found if each in _WELL),
+        failed=sum(1 for each in found if each in FAILED),
+        canceled=sum(1 for each in found if each in ENDED and each not in _WELL and each not in FAILED),
+        running=running,
+        waiting=waiting,
+        approved_at=backfill.approved_at,
+        approved_by=backfill.approved_by,
+        changed_by=backfill.changed_by,
+        ended_at=backfill.ended_at,
+        behind=None if backfill.status is not _S.RUNNING or first is None or first is backfill else first.id,
     )
 
 
@@ -126,15 +126,15 @@ def open_backfill(tables: Tables, row: JobRow, until: datetime) -> tuple[OpenBac
     newest = list(islice(reversed(first.filled), looked_at(first.order.rate)))
     made = [tables.occurrences[id_] for id_ in newest if id_ in tables.occurrences]
     seen = OpenBackfill(
-        first.id,
-        first.order,
-        first.after,
-        first.through,
-        len(first.filled),
-        first.pace,
-        first.paced_at,
-        first.filled_at,
-        _recent(made, first.paced_at, until),
+        id=first.id,
+        order=first.order,
+        after=first.after,
+        through=first.through,
+        created=len(first.filled),
+        pace=first.pace,
+        paced_at=first.paced_at,
+        filled_at=first.filled_at,
+        recent=_recent(made, first.paced_at, until),
     )
     return (seen if first.order.again else _with_existing(row, seen)), len(found) > 1
 

@@ -342,20 +342,20 @@ def _fired(row: OccurrenceRow, node: str) -> FiredRun:
     if row.started_at is not None or row.status in ENDED:
         creation = replace(creation, why=Why.UNVERIFIED, detail=f"fired by {node} while the store was away")
     return FiredRun(
-        creation,
-        row.started_at,
-        row.ended_at,
-        row.error,
-        _rows(row),
-        row.owner,
-        row.fence,
-        row.number,
-        row.claimed_at,
-        row.lost,
-        row.superseded_by_next,
-        row.report_due,
-        row.token,
-        row.node,
+        creation=creation,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        error=row.error,
+        rows=_rows(row),
+        owner=row.owner,
+        fence=row.fence,
+        number=row.number,
+        claimed_at=row.claimed_at,
+        lost=row.lost,
+        superseded_by_next=row.superseded_by_next,
+        report_due=row.report_due,
+        token=row.token,
+        node=row.node,
     )
 
 

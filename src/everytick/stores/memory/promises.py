@@ -128,15 +128,15 @@ class PromiseVerbs(Planning):
 def _run(row: OccurrenceRow) -> PromisedRun:
     creation = row.creation
     return PromisedRun(
-        row.id,
-        creation.scheduled_for,
-        row.status,
-        creation.cause,
-        row.started_at,
-        row.ended_at,
-        creation.covers_after,
-        creation.covers_through,
-        row.reason,
+        id=row.id,
+        scheduled_for=creation.scheduled_for,
+        status=row.status,
+        cause=creation.cause,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        covers_after=creation.covers_after,
+        covers_through=creation.covers_through,
+        reason=row.reason,
     )
 
 

@@ -181,16 +181,16 @@ def _newest(jobs: list[JobRow], after: datetime | None, through: datetime | None
 def _glance(row: OccurrenceRow) -> Glance:
     creation = row.creation
     return Glance(
-        row.id,
-        row.job.id,
-        creation.scheduled_for,
-        row.status,
-        creation.cause,
-        creation.late,
-        row.started_at,
-        row.ended_at,
-        why_of(row.reason, row.error),
-        row.node,
+        id=row.id,
+        job_id=row.job.id,
+        scheduled_for=creation.scheduled_for,
+        status=row.status,
+        cause=creation.cause,
+        late=creation.late,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        why=why_of(row.reason, row.error),
+        node=row.node,
     )
 
 

@@ -41,15 +41,15 @@ class ServerDefinitions(Definitions):
 def _stored(row: Connection) -> StoredVersion:
     since = row["in_force_after"]
     return StoredVersion(
-        (row["job_key"], row["version"]),
-        row["definition"],
-        row["id"],
-        _moment(row["created_at"]),
-        _moment(row["updated_at"]),
-        None if since is None else _moment(since),
-        row["edited_by"],
-        row["follows"],
-        row["rollout"],
+        key=(row["job_key"], row["version"]),
+        definition=row["definition"],
+        job_id=row["id"],
+        created_at=_moment(row["created_at"]),
+        edited_at=_moment(row["updated_at"]),
+        in_force_after=None if since is None else _moment(since),
+        edited_by=row["edited_by"],
+        follows=row["follows"],
+        rollout=row["rollout"],
     )
 
 

@@ -113,21 +113,21 @@ class OccurrenceImage(NamedTuple):
 def job_image(row: JobRow) -> JobImage:
     """Return a copy of the job's columns."""
     return JobImage(
-        _JOB_STATE.of(row),
-        _JOB_TALLY.of(row),
-        tuple([edition.job.version for edition in row.editions]),
-        tuple(row.pauses),
-        tuple(row.adjustments.values()),
-        tuple([(row.places[key][1], request) for key, request in row.requests.items()]),
-        tuple(row.keys.items()),
-        tuple(row.spans),
-        row.coming,
-        tuple([_backfill_image(each) for each in row.backfills.values()]),
-        tuple(row.promises.values()),
-        tuple(row.breaches.values()),
-        tuple(row.forgotten.items()),
-        tuple(row.needs_jobs.items()),
-        tuple(row.timeline.values()),
+        state=_JOB_STATE.of(row),
+        tally=_JOB_TALLY.of(row),
+        editions=tuple([edition.job.version for edition in row.editions]),
+        pauses=tuple(row.pauses),
+        adjustments=tuple(row.adjustments.values()),
+        requests=tuple([(row.places[key][1], request) for key, request in row.requests.items()]),
+        keys=tuple(row.keys.items()),
+        spans=tuple(row.spans),
+        coming=row.coming,
+        backfills=tuple([_backfill_image(each) for each in row.backfills.values()]),
+        promises=tuple(row.promises.values()),
+        breaches=tuple(row.breaches.values()),
+        forgotten=tuple(row.forgotten.items()),
+        needs_jobs=tuple(row.needs_jobs.items()),
+        versions=tuple(row.timeline.values()),
     )
 
 

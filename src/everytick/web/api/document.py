@@ -110,15 +110,15 @@ def _route_text(document: dict[str, Any], path: str, method: str, found: dict[st
         (status, each["description"]) for status, each in found["responses"].items() if status not in answers
     )
     return RouteText(
-        found.get("operationId", path),
-        method.upper(),
-        path,
-        found.get("summary", ""),
-        found.get("description", ""),
-        tuple((each["name"], each["in"], _said(each)) for each in found.get("parameters", ())),
-        _json(_example(document, sent)),
-        _json(_answer_example(good)),
-        problems,
+        id=found.get("operationId", path),
+        method=method.upper(),
+        path=path,
+        summary=found.get("summary", ""),
+        description=found.get("description", ""),
+        parameters=tuple((each["name"], each["in"], _said(each)) for each in found.get("parameters", ())),
+        body=_json(_example(document, sent)),
+        answer=_json(_answer_example(good)),
+        problems=problems,
     )
 
 

@@ -103,7 +103,18 @@ def _gone(record: JobRecord) -> JobStatus:
     """Return the state of a removed job."""
     last = None if record.last_end is None else record.last_end.started_at
     job = record.job
-    return JobStatus(job.name, job.version, False, False, False, False, None, last, record.run_count, record.last_error)
+    return JobStatus(
+        name=job.name,
+        version=job.version,
+        is_active=False,
+        is_paused=False,
+        is_enabled=False,
+        is_running=False,
+        next_run=None,
+        last_run=last,
+        run_count=record.run_count,
+        last_error=record.last_error,
+    )
 
 
 @routes.question("/api/jobs/{job:name}", models.JobDetailsData)

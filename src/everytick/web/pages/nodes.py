@@ -103,16 +103,16 @@ def _row(node: NodeRecord, usual: dict[str, str], viewer: Viewer, silence: timed
     offset = timedelta(0) if facts is None else facts.clock_offset
     differs = () if facts is None else [name for name, read in _COMPARED.items() if read(facts) != usual.get(name)]
     return ShownNode(
-        node.id,
-        state or f"silent {since}",
-        mark,
-        facts,
-        node.holds,
-        slot_squares(node.holds, slots, f"{node.holds} of {slots} slots are taken"),
-        _clock(offset) if is_living and facts is not None else "–",
-        is_living and abs(offset) > MOST_OFFSET,
-        frozenset(differs),
-        node.beat_at,
+        id=node.id,
+        state=state or f"silent {since}",
+        mark=mark,
+        facts=facts,
+        holds=node.holds,
+        squares=slot_squares(node.holds, slots, f"{node.holds} of {slots} slots are taken"),
+        clock=_clock(offset) if is_living and facts is not None else "–",
+        is_clock_off=is_living and abs(offset) > MOST_OFFSET,
+        differs=frozenset(differs),
+        heard_at=node.beat_at,
     )
 
 

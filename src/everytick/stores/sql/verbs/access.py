@@ -274,19 +274,19 @@ def _user(row: Row) -> User:
 
 def _token(row: Row) -> Token:
     return Token(
-        row["id"],
-        row["name"],
-        row["hash"],
-        role_of(row["role"]),
-        _read_grants(row["grants"]),
-        row["owner"],
-        row["expires_at"],
-        row["added_at"],
-        row["added_by"],
-        row["used_at"],
-        row["revoked_at"],
-        None if row["owner_role"] is None else role_of(row["owner_role"]),
-        () if row["owner_grants"] is None else _read_grants(row["owner_grants"]),
+        id=row["id"],
+        name=row["name"],
+        hash=row["hash"],
+        role=role_of(row["role"]),
+        grants=_read_grants(row["grants"]),
+        owner=row["owner"],
+        expires_at=row["expires_at"],
+        added_at=row["added_at"],
+        added_by=row["added_by"],
+        used_at=row["used_at"],
+        revoked_at=row["revoked_at"],
+        owner_role=None if row["owner_role"] is None else role_of(row["owner_role"]),
+        owner_grants=() if row["owner_grants"] is None else _read_grants(row["owner_grants"]),
     )
 
 

@@ -143,26 +143,26 @@ def _record(row: Row, counts: Mapping[OccurrenceStatus, int]) -> BackfillRecord:
     running = _sum(counts, (each for each in counts if each not in ENDED)) - waiting
     done, failed = _sum(counts, (_O.COMPLETED,)), _sum(counts, FAILED)
     return BackfillRecord(
-        row["backfill_id"],
-        row["job_id"],
-        row["name"],
-        _order(row),
-        shown_status(_S(row["backfill_status"]), waiting + running),
-        row["planned_at"],
-        row["left_after"],
-        row["left_through"],
-        row["pace"],
-        row["created"],
-        done,
-        failed,
-        _sum(counts, (each for each in counts if each in ENDED)) - done - failed,
-        running,
-        waiting,
-        row["approved_at"],
-        row["approved_by"],
-        row["changed_by"],
-        row["ended_at"],
-        row["behind"],
+        id=row["backfill_id"],
+        job_id=row["job_id"],
+        job=row["name"],
+        order=_order(row),
+        status=shown_status(_S(row["backfill_status"]), waiting + running),
+        planned_at=row["planned_at"],
+        after=row["left_after"],
+        through=row["left_through"],
+        pace=row["pace"],
+        created=row["created"],
+        done=done,
+        failed=failed,
+        canceled=_sum(counts, (each for each in counts if each in ENDED)) - done - failed,
+        running=running,
+        waiting=waiting,
+        approved_at=row["approved_at"],
+        approved_by=row["approved_by"],
+        changed_by=row["changed_by"],
+        ended_at=row["ended_at"],
+        behind=row["behind"],
     )
 
 
@@ -173,17 +173,17 @@ def _sum(counts: Mapping[OccurrenceStatus, int], statuses: Iterable[OccurrenceSt
 def _order(row: Row) -> BackfillOrder:
     overlap = row["overlap"]
     return BackfillOrder(
-        row["key"],
-        row["fill_after"],
-        row["fill_through"],
-        bool(row["again"]),
-        bool(row["as_of_now"]),
-        bool(row["newest_first"]),
-        None if overlap is None else Overlap(overlap),
-        row["rate"],
-        row["count"],
-        row["reason"],
-        row["planned_by"],
+        key=row["key"],
+        after=row["fill_after"],
+        through=row["fill_through"],
+        again=bool(row["again"]),
+        as_of_now=bool(row["as_of_now"]),
+        newest_first=bool(row["newest_first"]),
+        overlap=None if overlap is None else Overlap(overlap),
+        rate=row["rate"],
+        count=row["count"],
+        reason=row["reason"],
+        by=row["planned_by"],
     )
 
 
@@ -214,15 +214,15 @@ def _opened(q: ColdQueries, row: Row, until: datetime) -> Steps[OpenBackfill]:
         limit=looked_at(row["rate"]),
     )
     return OpenBackfill(
-        row["backfill_id"],
-        _order(row),
-        row["left_after"],
-        row["left_through"],
-        row["created"],
-        row["pace"],
-        row["paced_at"],
-        row["filled_at"],
-        Recent(recent["unstarted"], recent["started"], recent["ended"], recent["failed"]),
+        id=row["backfill_id"],
+        order=_order(row),
+        after=row["left_after"],
+        through=row["left_through"],
+        created=row["created"],
+        pace=row["pace"],
+        paced_at=row["paced_at"],
+        filled_at=row["filled_at"],
+        recent=Recent(recent["unstarted"], recent["started"], recent["ended"], recent["failed"]),
     )
 
 

@@ -79,30 +79,30 @@ def _state(row: Row) -> PromiseState:
 
 def _breach(row: Row) -> Breach:
     return Breach(
-        PromiseKind(row["kind"]),
-        row["broken_for"],
-        row["due_at"],
-        row["found_at"],
-        row["last_for"],
-        row["count"],
-        row["reason"],
-        row["occurrence_id"],
-        row["ended_at"],
-        bool(row["is_withdrawn"]),
+        kind=PromiseKind(row["kind"]),
+        broken_for=row["broken_for"],
+        due_at=row["due_at"],
+        found_at=row["found_at"],
+        last_for=row["last_for"],
+        count=row["count"],
+        reason=row["reason"],
+        occurrence_id=row["occurrence_id"],
+        ended_at=row["ended_at"],
+        is_withdrawn=bool(row["is_withdrawn"]),
     )
 
 
 def _run(row: Row) -> PromisedRun:
     return PromisedRun(
-        row["occurrence_id"],
-        row["scheduled_for"],
-        row["status"],
-        row["cause"],
-        row["started_at"],
-        row["ended_at"],
-        row["covers_after"],
-        row["covers_through"],
-        row["reason"],
+        id=row["occurrence_id"],
+        scheduled_for=row["scheduled_for"],
+        status=row["status"],
+        cause=row["cause"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        covers_after=row["covers_after"],
+        covers_through=row["covers_through"],
+        reason=row["reason"],
     )
 
 

@@ -250,16 +250,16 @@ def _covered(row: Row) -> Covered:
 
 def _glance(row: Row) -> Glance:
     return Glance(
-        row["occurrence_id"],
-        row["job_id"],
-        row["scheduled_for"],
-        row["status"],
-        row["cause"],
-        bool(row["late"]),
-        row["started_at"],
-        row["ended_at"],
-        why_of(row["reason"], row["error"]),
-        row["node"],
+        id=row["occurrence_id"],
+        job_id=row["job_id"],
+        scheduled_for=row["scheduled_for"],
+        status=row["status"],
+        cause=row["cause"],
+        late=bool(row["late"]),
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        why=why_of(row["reason"], row["error"]),
+        node=row["node"],
     )
 
 
