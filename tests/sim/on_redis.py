@@ -142,7 +142,7 @@ class RedisWorld(World):
 
     def _copy(self, wire: Wire | None) -> RedisStore:
         store = RedisStore(self._url, clock=self.store_time, held_at_most=HELD_AT_MOST if wire is None else 0)
-        store._door._client = WiredClient(self._client, self.turns, wire, self._ways)
+        store._connections._client = WiredClient(self._client, self.turns, wire, self._ways)
         commit = store._log.commit
 
         async def counted(*given: Any, **named: Any) -> Any:

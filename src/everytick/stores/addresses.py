@@ -80,10 +80,10 @@ async def migration_of(address: StoreAddress) -> int:
         from everytick.stores.redis.log import format_of
 
         return await format_of(address.url, address.schema)
-    from everytick.stores.postgres.door import Address, Door
+    from everytick.stores.postgres.connections import Address, Connections
     from everytick.stores.postgres.migrate import applied
 
-    return await applied(Door(Address(address.url, address.schema, address.is_pooled)))
+    return await applied(Connections(Address(address.url, address.schema, address.is_pooled)))
 
 
 class _SqliteParts(NamedTuple):

@@ -15,7 +15,7 @@ from everytick.stores.moving.tables import (
     SEEDED,
     TABLES,
 )
-from everytick.stores.postgres.door import read_address
+from everytick.stores.postgres.connections import read_address
 from everytick.stores.postgres.queries import migrations
 from everytick.stores.queries import tables_of
 from everytick.stores.sqlite.opening import MIGRATIONS, expanded, statements

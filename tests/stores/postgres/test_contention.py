@@ -7,7 +7,7 @@ import pytest
 
 from everytick.errors import Contended, StoreUnavailable
 from everytick.stores.base import Claim, Commit, NodeScope
-from everytick.stores.postgres.door import patiently
+from everytick.stores.postgres.connections import patiently
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import began, ended, job, plan_once, put
@@ -54,7 +54,7 @@ async def test_steps_that_meet_a_deadlock_are_written_all_the_same(
     before = await db.fetchval("select deadlocks from pg_stat_database where datname = current_database()")
     first, last = sorted(claim.handle for claim in claims)
     await db.execute(GATE.format(first))
-    async with store._door.connection() as watcher:
+    async with store._connections.connection() as watcher:
         await watcher.execute("select pg_advisory_lock(1)")
         async with db.transaction():
             await db.execute("select from occurrence where handle = $1 for update", last)
@@ -88,7 +88,7 @@ async def test_a_server_that_isolates_more_strictly_gives_the_same_answers(
         await db.execute("update occurrence set fence = fence + 1, owner = 'other' where handle = $1", claim.handle)
         late = ended(claim, began(claim, clock.time), clock.time)
         committing = asyncio.create_task(strict.commit_steps([(claim, late)]))
-        async with store._door.connection() as watcher:
+        async with store._connections.connection() as watcher:
             await until(watcher, WAITS)
     assert await committing == [Commit.STALE]
     await strict.close()

@@ -13,7 +13,7 @@ from everytick.domain.outcome import Failed, Succeeded
 from everytick.domain.payload import payload
 from everytick.domain.steps import AttemptEnded
 from everytick.stores.base import Claim, Commit, NodeScope
-from everytick.stores.postgres.door import SESSION
+from everytick.stores.postgres.connections import SESSION
 from everytick.stores.postgres.queries import queries_in
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server

@@ -13,7 +13,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from everytick.stores.postgres.door import SESSION
+from everytick.stores.postgres.connections import SESSION
 from everytick.stores.postgres.queries import Queries, cold_queries_in, queries_in
 from everytick.stores.postgres.store import PostgresStore
 from everytick.stores.sql.queries import ColdQueries

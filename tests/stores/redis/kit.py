@@ -49,7 +49,7 @@ async def another(
     store: RedisStore, clock: Callable[[], datetime] | None, held_at_most: int = HELD_AT_MOST
 ) -> AsyncIterator[RedisStore]:
     """Give a second copy of the same store, as another process has one."""
-    known = store._door.address
+    known = store._connections.address
     made = RedisStore(f"{known.url}?prefix={known.prefix}", clock=clock, held_at_most=held_at_most)
     try:
         await made.open()
@@ -120,6 +120,6 @@ def _sorted(image: OccurrenceImage) -> str:
 
 async def erase(store: RedisStore) -> None:
     """Delete the keys of a store."""
-    client = store._door.client
-    async for key in client.scan_iter(match=store._door.address.key("*").replace("{", "\\{"), count=1000):
+    client = store._connections.client
+    async for key in client.scan_iter(match=store._connections.address.key("*").replace("{", "\\{"), count=1000):
         await client.delete(key)

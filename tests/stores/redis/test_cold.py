@@ -104,12 +104,12 @@ async def test_retention_and_purge_reach_what_is_not_held(redis: Server, clock: 
         clock.move(hours=13)
         assert await store.prune(1000) == RUNS - 3
         assert len(await occurrences(store)) == 3
-        client, key = store._door.client, store._door.address.key
+        client, key = store._connections.client, store._connections.address.key
         assert await client.zcard(key("ids")) == await client.zcard(key(f"job/{job_id}/occurrences")) == 3
         await remove(store, job_id)
         while not await store.purge(job_id, 2):
             pass
-        left = [name async for name in client.scan_iter(match=f"*{store._door.address.prefix}*/job/*")]
+        left = [name async for name in client.scan_iter(match=f"*{store._connections.address.prefix}*/job/*")]
         assert left == []
         assert await client.zcard(key("ids")) == await client.zcard(key("failed")) == 0
 

@@ -29,13 +29,13 @@ async def test_records_stand_in_a_tree_and_one_read_gives_a_subtree(redis: Serve
         clock.move(hours=1)
         await plan_once(store)
         claim = await run_one(store)
-        key, client = store._door.address.key, store._door.client
+        key, client = store._connections.address.key, store._connections.client
         id_, task_id = claim.occurrence.id, ids.task_id(job_id, "main")
         run = f"task/{task_id}/run"
         assert f"task/{task_id}" in await client.hgetall(key(f"job/{job_id}"))
         subtree = await client.hgetall(key(f"job/{job_id}/occurrence/{id_}"))
         assert {run, f"{run}/attempt/{ids.attempt_id(ids.run_id(id_, task_id), 1)}"} < subtree.keys()
-        names = [name async for name in client.scan_iter(match=f"*{store._door.address.prefix}*/job/{job_id}*")]
+        names = [name async for name in client.scan_iter(match=f"*{store._connections.address.prefix}*/job/{job_id}*")]
         assert {key(f"job/{job_id}"), key(f"job/{job_id}/occurrence/{id_}")} <= {*names}
 
 
@@ -71,7 +71,7 @@ async def test_a_commit_whose_answer_is_lost_is_known_from_the_log(redis: Server
     """F-04: nothing is known about what was asked; the next look tells, and a repeat finds its own effect."""
     async with opened_redis(redis, clock) as store:
         job_id = (await put(store, job())).job_id
-        call = store._door.call
+        call = store._connections.call
 
         async def lose_the_answer(name: str, keys: Any, arguments: Any) -> Any:
             await call(name, keys, arguments)
@@ -79,10 +79,10 @@ async def test_a_commit_whose_answer_is_lost_is_known_from_the_log(redis: Server
                 raise StoreUnavailable("Redis", "the connection was cut")
             return await call(name, keys, arguments)
 
-        store._door.call = lose_the_answer  # type: ignore[method-assign]
+        store._connections.call = lose_the_answer  # type: ignore[method-assign]
         with pytest.raises(StoreUnavailable):
             await store.request(job_id, Trigger("once"))
-        store._door.call = call  # type: ignore[method-assign]
+        store._connections.call = call  # type: ignore[method-assign]
         assert not (await store.request(job_id, Trigger("once"))).changed
         await plan_once(store)
         assert len(await occurrences(store)) == 1
@@ -93,17 +93,17 @@ async def test_a_verb_that_is_broken_off_leaves_the_copy_as_the_server_has_it(
 ) -> None:
     async with opened_redis(redis, clock) as store:
         job_id = (await put(store, job())).job_id
-        before, call = contents(store), store._door.call
+        before, call = contents(store), store._connections.call
 
         async def refuse(name: str, keys: Any, arguments: Any) -> Any:
             if name == "commit":
                 raise StoreUnavailable("Redis", "it is away")
             return await call(name, keys, arguments)
 
-        store._door.call = refuse  # type: ignore[method-assign]
+        store._connections.call = refuse  # type: ignore[method-assign]
         with pytest.raises(StoreUnavailable):
             await store.request(job_id, Trigger("never"))
-        store._door.call = call  # type: ignore[method-assign]
+        store._connections.call = call  # type: ignore[method-assign]
         assert contents(store) == before
 
 
@@ -112,7 +112,7 @@ async def test_a_copy_that_is_far_behind_is_read_anew(redis: Server, clock: Manu
         await put(store, job())
         for _ in range(2 * KEPT_ENTRIES):
             await store.beat("node-1", [])
-        await store._door.client.xtrim(store._door.address.key("log"), maxlen=3)
+        await store._connections.client.xtrim(store._connections.address.key("log"), maxlen=3)
         assert [node.beats for node in await other.nodes()] == [2 * KEPT_ENTRIES]
         await plan_once(other)
         await store.now()
@@ -126,7 +126,7 @@ async def test_a_batch_stays_open_while_the_copy_is_read_anew(redis: Server, clo
         async with store.due(scope, 10) as batch:
             for _ in range(5):
                 await other.beat("node-2", [])
-            await store._door.client.xtrim(store._door.address.key("log"), maxlen=1)
+            await store._connections.client.xtrim(store._connections.address.key("log"), maxlen=1)
             async with store.due(scope, 10) as second:
                 assert (len(batch.snapshots), len(second.snapshots)) == (1, 0)
 
@@ -140,7 +140,9 @@ async def test_a_server_that_forgot_everything_is_gone_for_those_who_knew_it(red
             await store.request(job_id, Trigger("k"))
         with pytest.raises(StoreGone, match="no store of this name any more"):
             await store.check_writable()
-        assert [key async for key in store._door.client.scan_iter(f"*{store._door.address.prefix}*")] == []
+        assert [
+            key async for key in store._connections.client.scan_iter(f"*{store._connections.address.prefix}*")
+        ] == []
         async with another(store, clock) as fresh:
             assert await fresh.list() == []
             with pytest.raises(StoreGone, match="another store stands in its place"):
@@ -150,12 +152,12 @@ async def test_a_server_that_forgot_everything_is_gone_for_those_who_knew_it(red
 
 async def test_rows_of_another_format_are_refused(redis: Server, clock: ManualClock) -> None:
     async with opened_redis(redis, clock) as store:
-        await store._door.client.hset(store._door.address.key("head"), "format", "99")
+        await store._connections.client.hset(store._connections.address.key("head"), "format", "99")
         with pytest.raises(SchemaMismatch, match="format 99"):
             async with another(store, clock):
                 pass
         assert await migration_of(store.address) == 99
-        await store._door.client.hset(store._door.address.key("head"), "format", str(FORMAT))
+        await store._connections.client.hset(store._connections.address.key("head"), "format", str(FORMAT))
 
 
 async def test_a_write_of_another_process_rings_the_bell(redis: Server, clock: ManualClock) -> None:
@@ -192,7 +194,7 @@ async def test_a_batch_stays_open_when_a_commit_finds_the_copy_far_behind(redis:
             answer = await sync()
             for _ in range(5):
                 await other.beat("node-2", [])
-            await store._door.client.xtrim(store._door.address.key("log"), maxlen=1)
+            await store._connections.client.xtrim(store._connections.address.key("log"), maxlen=1)
             store._log.sync = sync  # type: ignore[method-assign]
             return answer
 
@@ -229,7 +231,7 @@ async def test_a_store_is_opened_again_on_another_loop(redis: Server, clock: Man
 
 async def test_an_address_may_name_another_prefix_and_valkey(redis: Server) -> None:
     store = RedisStore(redis.address.replace("redis://", "valkey://") + "?prefix=shop")
-    assert (store.address.schema, store._door.address.key("jobs")) == ("shop", "{shop}/jobs")
+    assert (store.address.schema, store._connections.address.key("jobs")) == ("shop", "{shop}/jobs")
     assert store.address.url == redis.address
 
 
@@ -238,7 +240,7 @@ async def test_a_copy_that_knows_more_than_the_server_is_read_anew(redis: Server
     async with opened_redis(redis, clock) as store, another(store, clock) as other:
         await put(store, job("kept"))
         await other.now()
-        key, client = store._door.address.key, store._door.client
+        key, client = store._connections.address.key, store._connections.client
         saved = {name: await client.dump(name) async for name in client.scan_iter(match=r"\{" + key("*")[1:])}
         await put(store, job("lost"))
         lost = await store.list()
@@ -260,7 +262,7 @@ async def test_a_copy_that_is_read_anew_makes_no_store(redis: Server, clock: Man
         await erase(store)
         with pytest.raises(StoreGone, match="no store of this name any more"):
             await store._load()
-        assert not await store._door.client.exists(store._door.address.key("head"))
+        assert not await store._connections.client.exists(store._connections.address.key("head"))
         await store.close()
 
 
@@ -282,7 +284,7 @@ async def test_a_cancellation_is_never_swallowed(redis: Server, clock: ManualClo
 
 
 async def test_a_server_that_stands_still_is_away(redis: Server, clock: ManualClock, monkeypatch: Any) -> None:
-    monkeypatch.setattr("everytick.stores.redis.door._SECONDS", 0.2)
+    monkeypatch.setattr("everytick.stores.redis.connections._SECONDS", 0.2)
     async with opened_redis(redis, clock) as store:
         await put(store, job())
         assert redis.pid is not None
@@ -321,6 +323,6 @@ async def test_a_process_that_loses_again_and_again_gets_its_turn(redis: Server,
 async def test_a_turn_that_nobody_takes_passes(redis: Server, clock: ManualClock) -> None:
     """Who asked for it may have died."""
     async with opened_redis(redis, clock) as store:
-        await store._door.client.set(store._door.address.key("turn"), "a writer that is gone", px=300)
+        await store._connections.client.set(store._connections.address.key("turn"), "a writer that is gone", px=300)
         await store.beat("node-1", [])
         assert [node.beats for node in await store.nodes()] == [1]

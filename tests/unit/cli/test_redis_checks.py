@@ -57,7 +57,7 @@ async def test_a_real_server_is_looked_at(redis: Server) -> None:
 async def test_a_server_that_forbids_the_question_is_a_warning(redis: Server) -> None:
     store = RedisStore(redis.address)
     try:
-        client = store._door.client
+        client = store._connections.client
         await client.execute_command("ACL", "SETUSER", "shy", "on", ">secret", "~*", "+@all", "-info")
         shy = RedisStore(redis.address.replace("redis://", "redis://shy:secret@"))
         try:

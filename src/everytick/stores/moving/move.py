@@ -189,7 +189,7 @@ def _side(address: StoreAddress) -> MoveSide:
 
         return SqliteSide(Path(address.file), address.driver)
     from everytick.stores.moving.postgres_side import PostgresSide
-    from everytick.stores.postgres.door import Address
+    from everytick.stores.postgres.connections import Address
 
     return PostgresSide(Address(address.url, address.schema, address.is_pooled))
 

@@ -32,7 +32,7 @@ from everytick.stores.moving.postgres_shapes import (
 )
 from everytick.stores.moving.sqlite_side import changes_of
 from everytick.stores.moving.tables import BORN_WITH_ROWS, TABLES, Key, MovedTable, Row
-from everytick.stores.postgres.door import Address, Connection, Door
+from everytick.stores.postgres.connections import Address, Connection, Connections
 from everytick.stores.postgres.migrate import applied, marks_in, migrate
 from everytick.stores.postgres.queries import in_schema, migrations
 
@@ -74,7 +74,7 @@ class PostgresSide:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._door = Door(address)
+        self._connections = Connections(address)
         self._db: Connection | None = None
         self._shapes: _Shapes | None = None
 
@@ -85,11 +85,11 @@ class PostgresSide:
 
     async def schema(self) -> tuple[int, int]:
         """Return the number of the newest migration that the schema has, and that this everytick knows."""
-        return await applied(self._door), migrations()[-1].number
+        return await applied(self._connections), migrations()[-1].number
 
     async def make(self) -> None:
         """Make the tables."""
-        await migrate(self._door)
+        await migrate(self._connections)
 
     async def identity(self) -> str:
         """Return which schema of which server this is."""
@@ -103,7 +103,7 @@ class PostgresSide:
 
     async def marks(self) -> MoveMarks:
         """Return the marks of the schema."""
-        with self._door.answering():
+        with self._connections.answering():
             return await marks_in(await self._connected(), self._address.schema)
 
     async def filled_tables(self) -> Collection[str]:
@@ -177,12 +177,12 @@ class PostgresSide:
         return self._db
 
     async def _fetchval(self, sql: str) -> Any:
-        with self._door.answering():
+        with self._connections.answering():
             return await (await self._connected()).fetchval(in_schema(sql, self._address.schema))
 
     @asynccontextmanager
     async def _transaction(self, *, is_reading: bool = False) -> AsyncIterator["PostgresSession"]:
-        with self._door.answering():
+        with self._connections.answering():
             db = await self._connected()
             if self._shapes is None:
                 self._shapes = _Shapes(await columns_of(db, self._address.schema))

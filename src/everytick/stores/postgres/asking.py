@@ -16,7 +16,7 @@ from everytick.stores.open_requests import has_key_of_its_own
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import occurrence_key
 from everytick.stores.postgres.compiled import ServerDefinitions
-from everytick.stores.postgres.door import Connection, Door, Locked, patiently
+from everytick.stores.postgres.connections import Connection, Connections, Locked, patiently
 from everytick.stores.postgres.lending import lent
 from everytick.stores.postgres.rows import Row
 from everytick.stores.postgres.runner import AsyncRunner
@@ -34,21 +34,31 @@ class Asking:
     """Writes requests: by one statement if the job is cached, else under its lock, or on the caller's connection."""
 
     def __init__(
-        self, door: Door, compiled: ServerDefinitions, q: ColdQueries, runner: Callable[[Connection], AsyncRunner]
+        self,
+        connections: Connections,
+        compiled: ServerDefinitions,
+        q: ColdQueries,
+        runner: Callable[[Connection], AsyncRunner],
     ) -> None:
-        self._door, self._sql, self._compiled, self._q, self._runner = door, door.sql, compiled, q, runner
+        self._connections, self._sql, self._compiled, self._q, self._runner = (
+            connections,
+            connections.sql,
+            compiled,
+            q,
+            runner,
+        )
         self.key_within = KEY_WITHIN
 
     @patiently
     async def ask(self, job_id: str, request: Request, sign: Callable[[Receipt], Verb[None]] | None = None) -> Receipt:
         """Write a request, once per key, and make its job due. `sign` is carried out in the same transaction."""
         if sign is None and (known := self._compiled.newest(job_id)) is not None:
-            async with self._door.connection() as db:
+            async with self._connections.connection() as db:
                 # A plan may have come in between: hardly twice.
                 made = await self._ask_known(db, *known, request) or await self._ask_known(db, *known, request)
             if made is not None:
                 return Receipt(made, True)
-        async with self._door.transaction() as db:
+        async with self._connections.transaction() as db:
             await self._wait_for_key(db, job_id, request.key)
             asked = await self._runner(db).run(partial(facts.ask, self._q, job_id, request))
             if sign is not None:
@@ -82,7 +92,7 @@ class Asking:
         The lock would last as long as the caller's transaction; how times are read and
         written on this connection is the caller's own.
         """
-        async with lent(within, self._door) as db:
+        async with lent(within, self._connections) as db:
             row = await db.fetchrow(*self._sql.stand_within(job_id=job_id))
             self._refuse_stranger(row)
             if row["job_key"] is None or row["is_removed"]:
@@ -101,8 +111,8 @@ class Asking:
 
     def _refuse_stranger(self, row: Row) -> None:
         """Raise unless the caller's connection is to the tables of this store, and not to others of the same name."""
-        if self._door.identity != row["identity"]:
-            schema = self._door.address.schema
+        if self._connections.identity != row["identity"]:
+            schema = self._connections.address.schema
             raise Conflict(
                 f"the connection given as within leads to the schema {schema} of another database, {row['database']}, "
                 "which has a store of its own: give a connection to the database of this store"

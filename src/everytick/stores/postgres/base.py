@@ -12,7 +12,7 @@ from everytick.stores.base import Claim
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.claims import claim
 from everytick.stores.postgres.compiled import ServerDefinitions
-from everytick.stores.postgres.door import Connection, Door
+from everytick.stores.postgres.connections import Connection, Connections
 from everytick.stores.postgres.rows import Row
 from everytick.stores.sql.commands import Many
 from everytick.stores.sql.queries import ColdQueries
@@ -29,10 +29,10 @@ _CLOSED = "handles", "tasks", "statuses"
 class Shared:
     """What the parts of the store work with: connections, statements, compiled definitions, and claims made of rows."""
 
-    def __init__(self, door: Door, cold: ColdQueries, definitions_kept: int) -> None:
-        self.door = door
+    def __init__(self, connections: Connections, cold: ColdQueries, definitions_kept: int) -> None:
+        self.connections = connections
         self.cold = cold
-        self.sql = door.sql
+        self.sql = connections.sql
         self.compiled = ServerDefinitions(self.sql.definitions, definitions_kept)
 
     async def claims(self, db: Connection, found: Sequence[Row]) -> tuple[list[Claim], list[int]]:

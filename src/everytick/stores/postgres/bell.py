@@ -5,7 +5,7 @@ A hint may come late, twice or not at all; whoever waits looks again anyway.
 
 import asyncio
 
-from everytick.stores.postgres.door import Connection, Door
+from everytick.stores.postgres.connections import Connection, Connections
 
 POLLED_EVERY = 0.1
 """Seconds between two looks at the counter."""
@@ -14,15 +14,15 @@ POLLED_EVERY = 0.1
 class Bell:
     """Rings when a commit of any node, this one included, may have made a job due."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
         self._rung = asyncio.Event()
         self._listener: Connection | None = None
         self._heard = self._refusals = 0
 
     async def open(self) -> None:
         """Listen from now on."""
-        if self._door.address.pooling:
+        if self._connections.address.pooling:
             self._heard = await self._pulse()
         else:
             await self._listen()
@@ -35,9 +35,9 @@ class Bell:
 
     async def wait(self, seconds: float) -> bool:
         """Wait up to this many seconds for a hint. Return whether one came."""
-        if self._door.address.pooling:
+        if self._connections.address.pooling:
             return await self._poll(seconds)
-        if self._listener is None or self._listener.is_closed() or self._refusals != self._door.refusals:
+        if self._listener is None or self._listener.is_closed() or self._refusals != self._connections.refusals:
             # The connection was lost, or the server refuses writes; another server may have its name by now. A ring
             # during that time is unknown, so this counts as a hint.
             self._let_go()
@@ -52,16 +52,16 @@ class Bell:
         return True
 
     async def _listen(self) -> None:
-        self._refusals = self._door.refusals
-        self._listener = await self._door.connect()
+        self._refusals = self._connections.refusals
+        self._listener = await self._connections.connect()
         self._listener.add_termination_listener(self._on_loss)
-        with self._door.answering():
-            await self._listener.add_listener(f'"{self._door.address.schema}".bell', self._on_ring)
+        with self._connections.answering():
+            await self._listener.add_listener(f'"{self._connections.address.schema}".bell', self._on_ring)
 
     def _let_go(self) -> None:
         listener, self._listener = self._listener, None
         if listener is not None:
-            self._door.drop(listener)
+            self._connections.drop(listener)
 
     def _on_ring(self, *_: object) -> None:
         self._rung.set()
@@ -82,5 +82,5 @@ class Bell:
             await asyncio.sleep(min(POLLED_EVERY, left))
 
     async def _pulse(self) -> int:
-        async with self._door.connection() as db:
-            return int(await db.fetchval(*self._door.sql.pulse()))
+        async with self._connections.connection() as db:
+            return int(await db.fetchval(*self._connections.sql.pulse()))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from everytick.stores.postgres.door import Connection
+from everytick.stores.postgres.connections import Connection
 from everytick.stores.sql.definitions import Compiled, Definitions, Key, StoredVersion, UnreadableVersion
 from everytick.stores.sql.statements import Statement
 

@@ -18,7 +18,7 @@ from everytick.stores.open_batches import OpenBatches
 from everytick.stores.open_requests import PAST_LIMIT, PastAsked, past_of, pasts_asked, without_backfills
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Shared, carried_out
-from everytick.stores.postgres.door import Connection, patiently
+from everytick.stores.postgres.connections import Connection, patiently
 from everytick.stores.postgres.rows import Row
 from everytick.stores.sql.definitions import Compiled, Key
 from everytick.stores.sql.rows import adjustment, pause
@@ -71,7 +71,12 @@ class DueJobs:
     """
 
     def __init__(self, shared: Shared) -> None:
-        self._door, self._sql, self._cold, self._compiled = shared.door, shared.sql, shared.cold, shared.compiled
+        self._connections, self._sql, self._cold, self._compiled = (
+            shared.connections,
+            shared.sql,
+            shared.cold,
+            shared.compiled,
+        )
         self.held_for = HELD_FOR
         self.unheld = UNHELD
         self._are_many = False
@@ -118,7 +123,7 @@ class DueJobs:
         """Return a small batch in one round trip. None if many jobs are due."""
         if self._are_many or not self.unheld:
             return None
-        async with self._door.connection() as db:
+        async with self._connections.connection() as db:
             left_out = [*self._left_out, *self._few_open.of(scope.node), *self._many_open.of(scope.node)]
             found = await db.fetch(
                 *self._sql.glance(
@@ -149,10 +154,10 @@ class DueJobs:
     async def _held(
         self, scope: NodeScope, limit: int, by: datetime | None, broken: dict[int, str]
     ) -> AsyncIterator[OwnBatch]:
-        db = await self._door.borrow()
+        db = await self._connections.borrow()
         secrets = Secrets(held=db)
         try:
-            with self._door.answering():
+            with self._connections.answering():
                 await db.execute(f"begin; set local idle_in_transaction_session_timeout = {self._patience()}")
                 batch = await self._snapshots(db, scope, limit, by, broken, secrets)
             yield batch
@@ -160,7 +165,7 @@ class DueJobs:
             try:
                 await self.let_go(secrets)
             finally:
-                await self._door.give_back(db)
+                await self._connections.give_back(db)
 
     async def looked_at(self, db: Connection, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return the snapshots of these jobs, by id, on this connection."""
@@ -176,20 +181,20 @@ class DueJobs:
         if db is None:
             return
         try:
-            with self._door.answering():
+            with self._connections.answering():
                 await db.execute("rollback")
         except StoreUnavailable:
-            self._door.drop(db)
+            self._connections.drop(db)
         except BaseException:
             # Canceled in between: the transaction may still be open.
-            self._door.drop(db)
+            self._connections.drop(db)
             raise
 
     async def _park(self, broken: dict[int, str], now: datetime) -> None:
         """Leave out jobs that this node cannot read, and show people why. Other nodes may plan them."""
         if broken:
             self._left_out.update(dict.fromkeys(broken, now + _TRIED_AGAIN))
-            async with self._door.transaction() as db:
+            async with self._connections.transaction() as db:
                 for job, reason in sorted(broken.items()):
                     await db.execute(*self._sql.park_job(job_key=job, reason=reason))
 

@@ -7,13 +7,13 @@ from typing import Any
 import asyncpg  # type: ignore[import-untyped,unused-ignore]
 
 from everytick.errors import Conflict
-from everytick.stores.postgres.door import Connection, Door
+from everytick.stores.postgres.connections import Connection, Connections
 
 _UNKNOWN = (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError, asyncpg.UndefinedFunctionError)
 
 
 @asynccontextmanager
-async def lent(within: Any, door: Door) -> AsyncIterator[Connection]:
+async def lent(within: Any, connections: Connections) -> AsyncIterator[Connection]:
     """Give the connection behind a savepoint: an error of ours leaves the caller's transaction as it was.
 
     Without an open transaction it is one of its own. Loss is named, whatever else is said
@@ -23,7 +23,7 @@ async def lent(within: Any, door: Door) -> AsyncIterator[Connection]:
         raise TypeError(f"within must be an asyncpg connection, not a {type(within).__name__}")
     inside = within.is_in_transaction()
     begin, end = ("savepoint everytick_request", "release everytick_request") if inside else ("begin", "commit")
-    with door.lending(within):
+    with connections.lending(within):
         await within.execute(begin)
         try:
             yield within
@@ -32,6 +32,7 @@ async def lent(within: Any, door: Door) -> AsyncIterator[Connection]:
             if not within.is_closed():
                 await within.execute("rollback to everytick_request" if inside else "rollback")
             if isinstance(error, _UNKNOWN):
-                text = f"the connection given as within does not lead to the schema {door.address.schema} of this store"
+                schema = connections.address.schema
+                text = f"the connection given as within does not lead to the schema {schema} of this store"
                 raise Conflict(text) from error
             raise

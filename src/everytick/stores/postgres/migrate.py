@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from everytick.errors import SchemaMismatch
 from everytick.stores.moving.marks import TABLE as MOVE_MARKS
 from everytick.stores.moving.marks import MoveMark, MoveMarks, not_in_use
-from everytick.stores.postgres.door import Connection, Door
+from everytick.stores.postgres.connections import Connection, Connections
 from everytick.stores.postgres.queries import in_schema, migrations
 from everytick.stores.queries import Migration
 
@@ -20,32 +20,34 @@ create table if not exists everytick.migration (
 """
 
 
-async def migrate(door: Door, known: Sequence[Migration] | None = None) -> None:
+async def migrate(connections: Connections, known: Sequence[Migration] | None = None) -> None:
     """Migrate the schema. Of several nodes that start together one does it.
 
-    All of it is one transaction: a node that dies in it leaves nothing behind. And the door
+    All of it is one transaction: a node that dies in it leaves nothing behind. And the connections
     knows which tables it leads to.
     """
     wanted = migrations() if known is None else known
-    with door.answering():
-        db = await door.connect()
+    with connections.answering():
+        db = await connections.connect()
         try:
-            if len(await _applied(door, db, wanted)) < len(wanted):
+            if len(await _applied(connections, db, wanted)) < len(wanted):
                 async with db.transaction():
-                    await _apply_missing(door, db, wanted)
-            if (unusable := not_in_use(f"{door.address}", await marks_in(db, door.address.schema))) is not None:
+                    await _apply_missing(connections, db, wanted)
+            if (
+                unusable := not_in_use(f"{connections.address}", await marks_in(db, connections.address.schema))
+            ) is not None:
                 raise unusable
             if known is None:
-                door.identity = await db.fetchval(*door.sql.identity())
+                connections.identity = await db.fetchval(*connections.sql.identity())
         finally:
             await db.close()
 
 
-async def applied(door: Door) -> int:
+async def applied(connections: Connections) -> int:
     """Return the number of the newest migration that was applied, or 0. Nothing is created or changed."""
-    schema = door.address.schema
-    with door.answering():
-        db = await door.connect()
+    schema = connections.address.schema
+    with connections.answering():
+        db = await connections.connect()
         try:
             if not await db.fetchval("select to_regclass($1) is not null", f'"{schema}".migration'):
                 return 0
@@ -64,29 +66,31 @@ async def marks_in(db: Connection, schema: str) -> MoveMarks:
     return {row["role"]: MoveMark(row["move_id"], row["state"], row["other"]) for row in found}
 
 
-async def _apply_missing(door: Door, db: Connection, wanted: Sequence[Migration]) -> None:
-    schema = door.address.schema
+async def _apply_missing(connections: Connections, db: Connection, wanted: Sequence[Migration]) -> None:
+    schema = connections.address.schema
     await db.execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", f"everytick {schema}")
     await db.execute(in_schema(_TABLE.format(schema=schema), schema))
-    for each in wanted[len(await _applied(door, db, wanted)) :]:
+    for each in wanted[len(await _applied(connections, db, wanted)) :]:
         await db.execute(in_schema(each.text, schema))
         note = "insert into everytick.migration values ($1, $2, $3, clock_timestamp())"
         await db.execute(in_schema(note, schema), each.number, each.name, each.checksum)
 
 
-async def _applied(door: Door, db: Connection, wanted: Sequence[Migration]) -> list[int]:
+async def _applied(connections: Connections, db: Connection, wanted: Sequence[Migration]) -> list[int]:
     """Return the numbers of the applied migrations. Raise if one is unknown or has another text."""
-    schema = door.address.schema
+    schema = connections.address.schema
     if not await db.fetchval("select to_regclass($1) is not null", f'"{schema}".migration'):
         return []
     rows = await db.fetch(in_schema("select number, name, checksum from everytick.migration order by number", schema))
     for row in rows:
-        _refuse_unknown(door, row["number"], row["name"], row["checksum"], wanted)
+        _refuse_unknown(connections, row["number"], row["name"], row["checksum"], wanted)
     return [row["number"] for row in rows]
 
 
-def _refuse_unknown(door: Door, number: int, name: str, checksum: str, wanted: Sequence[Migration]) -> None:
-    where = f"{door.address}, schema {door.address.schema}"
+def _refuse_unknown(
+    connections: Connections, number: int, name: str, checksum: str, wanted: Sequence[Migration]
+) -> None:
+    where = f"{connections.address}, schema {connections.address.schema}"
     if number > len(wanted):
         reason = f"its tables are at migration {number} ({name}) and this everytick knows {len(wanted)}: upgrade it"
         raise SchemaMismatch(where, reason)

@@ -24,7 +24,7 @@ from everytick.stores.base import (
 from everytick.stores.each_alone import each_alone
 from everytick.stores.postgres.base import Shared, columns, lean_columns
 from everytick.stores.postgres.claims import place_in_line
-from everytick.stores.postgres.door import Connection, patiently
+from everytick.stores.postgres.connections import Connection, patiently
 from everytick.stores.postgres.due import DueJobs, OwnBatch, Secrets
 from everytick.stores.postgres.queries import in_schema, migrations
 from everytick.stores.postgres.rows import Row
@@ -53,7 +53,7 @@ class PlanCommits:
     """Commits plans, each under the revision of its job."""
 
     def __init__(self, shared: Shared, due: DueJobs, writer: PlanWriter) -> None:
-        self._shared, self._door, self._sql = shared, shared.door, shared.sql
+        self._shared, self._connections, self._sql = shared, shared.connections, shared.sql
         self._due, self._writer = due, writer
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
@@ -94,7 +94,7 @@ class PlanCommits:
     async def _set_aside(self, batch: Batch, plan: Plan, reason: str) -> CommitAnswer:
         """Look at the job of a refused plan again in a minute, and say why, unless it has changed since."""
         [snapshot] = [each for each in batch.snapshots if each.job_id == plan.job_id]
-        async with self._door.transaction() as db:
+        async with self._connections.transaction() as db:
             now = await db.fetchval(*self._sql.now())
             [answer] = await self._commit(db, Batch(now, (snapshot,), new_token()), [put_off(snapshot, now)])
             if answer is not Commit.COMMITTED:
@@ -106,11 +106,11 @@ class PlanCommits:
     async def check_writable(self) -> None:
         """Return if every table exists and takes writes. This changes nothing."""
         touches = "; ".join(f"delete from {table} where false" for table in tables_of(migrations()))
-        async with self._door.connection() as db:
-            await db.execute(in_schema(touches, self._door.address.schema))
+        async with self._connections.connection() as db:
+            await db.execute(in_schema(touches, self._connections.address.schema))
 
     async def _time(self) -> datetime:
-        async with self._door.connection() as db:
+        async with self._connections.connection() as db:
             now: datetime = await db.fetchval(*self._sql.now())
             return now
 
@@ -120,7 +120,7 @@ class PlanCommits:
         secrets = batch.secrets if isinstance(batch, OwnBatch) else None
         if secrets is not None and secrets.held is not None:
             try:
-                with self._door.answering():
+                with self._connections.answering():
                     return Committed(await self._commit_held(batch, secrets, secrets.held, plans))
             except StoreUnavailable:
                 await self._due.let_go(secrets)
@@ -130,7 +130,7 @@ class PlanCommits:
                 raise
         is_sent = False
         try:
-            async with self._door.connection() as db:
+            async with self._connections.connection() as db:
                 is_sent = True
                 return await self._commit_free(db, batch, plans, offer)
         except (Contended, StoreBroken):
@@ -138,7 +138,7 @@ class PlanCommits:
         except StoreUnavailable:
             if not is_sent:
                 raise
-        async with self._door.connection() as db:
+        async with self._connections.connection() as db:
             return await self._commit_again(db, batch, plans)
 
     async def _commit_again(self, db: Connection, batch: Batch, plans: Sequence[Plan]) -> Committed:
@@ -160,11 +160,11 @@ class PlanCommits:
             queues = [(defining(seen[job_id], each), own.get("queue")) for job_id, each, own in moved]
             texts = {needs_in(job.labels, queue) for job, queue in queues if isinstance(queue, str)}
             if texts:
-                async with self._door.connection() as db:
+                async with self._connections.connection() as db:
                     await db.execute(*self._sql.add_needs(texts=list(texts)))
 
     async def _commit_held(self, batch: Batch, secrets: Secrets, db: Connection, plans: Sequence[Plan]) -> list[Commit]:
-        await self._door.tell_time(db)
+        await self._connections.tell_time(db)
         answers = await self._commit(db, batch, plans)
         await db.execute("commit")
         secrets.held = None

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import asyncpg  # type: ignore[import-untyped,unused-ignore]
 
 from everytick.stores.postgres.base import Shared
-from everytick.stores.postgres.door import Connection
+from everytick.stores.postgres.connections import Connection
 from everytick.stores.postgres.due import DueJobs
 from everytick.stores.postgres.settling import PlanWriter
 from everytick.stores.sql.commands import (

@@ -19,7 +19,7 @@ from everytick.stores.each_alone import each_alone
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Shared, lean_columns
 from everytick.stores.postgres.claims import place_in_line
-from everytick.stores.postgres.door import Connection, patiently
+from everytick.stores.postgres.connections import Connection, patiently
 from everytick.stores.postgres.rows import Row
 from everytick.stores.postgres.transaction import PostgresClaimTransaction, is_repeat
 from everytick.stores.protocols import ClaimTransaction
@@ -82,12 +82,12 @@ class Execution:
     """Claims, their steps, and the transactions of their tasks."""
 
     def __init__(self, shared: Shared) -> None:
-        self._shared, self._door, self._sql = shared, shared.door, shared.sql
+        self._shared, self._connections, self._sql = shared, shared.connections, shared.sql
 
     @patiently
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim] | None:
         """Give the node up to `limit` ready occurrences of its scope, by priority, then age. None: a limit holds."""
-        async with self._door.connection() as db:
+        async with self._connections.connection() as db:
             found = await self._take_ready(db, scope, limit)
             if found is None:
                 return None
@@ -124,7 +124,7 @@ class Execution:
     @patiently
     async def _commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         answers: dict[int, Commit] = {}
-        async with self._door.connection() as db:
+        async with self._connections.connection() as db:
             for places in _rounds(steps):
                 round_ = [steps[place] for place in places]
                 commit = self._give_back if any(step.release for _, step in round_) else self._commit_round
@@ -134,8 +134,8 @@ class Execution:
     @asynccontextmanager
     async def transaction(self, claim: Claim) -> AsyncIterator[ClaimTransaction]:
         """Begin a transaction for a task of the claim. Leaving it without a commit rolls it back."""
-        db = await self._door.borrow()
-        begun = PostgresClaimTransaction(self._door, db, claim, self._write_steps)
+        db = await self._connections.borrow()
+        begun = PostgresClaimTransaction(self._connections, db, claim, self._write_steps)
         try:
             await begun.begin()
             yield begun
@@ -167,7 +167,7 @@ class Execution:
     async def _commit_round(self, db: Connection, steps: Steps) -> list[Commit]:
         # A proxy's sessions plan as they like, and so do those that tasks write in: then nobody knows the order in
         # which rows are locked.
-        plain = None if self._door.address.pooling else _plain_entries(sorted(steps, key=_handle))
+        plain = None if self._connections.address.pooling else _plain_entries(sorted(steps, key=_handle))
         if plain is None:
             written = await self._write_steps(db, steps)
         else:

@@ -13,7 +13,7 @@ from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Shared, carried_out, columns, lean_columns, occurrence_key
-from everytick.stores.postgres.door import Connection
+from everytick.stores.postgres.connections import Connection
 from everytick.stores.sql.commands import EndUnowned
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.rows import write_overrides

@@ -35,8 +35,8 @@ from everytick.stores.postgres.access import PostgresAccess
 from everytick.stores.postgres.asking import Asking
 from everytick.stores.postgres.base import Shared
 from everytick.stores.postgres.bell import Bell
+from everytick.stores.postgres.connections import Connection, Connections, patiently, read_address
 from everytick.stores.postgres.dialect import postgres_dialect
-from everytick.stores.postgres.door import Connection, Door, patiently, read_address
 from everytick.stores.postgres.due import DueJobs
 from everytick.stores.postgres.migrate import migrate
 from everytick.stores.postgres.planning import PlanCommits
@@ -76,26 +76,26 @@ class PostgresStore(ColdVerbs):
         settings: dict[str, str] | None = None,
     ) -> None:
         address = read_address(url, schema, pooling)
-        self._door = Door(address, connections=connections, clock=clock, settings=settings)
-        self._sql, self._q = self._door.sql, cold_queries_in(address.schema)
-        self._shared = Shared(self._door, self._q, definitions_kept)
+        self._connections = Connections(address, most=connections, clock=clock, settings=settings)
+        self._sql, self._q = self._connections.sql, cold_queries_in(address.schema)
+        self._shared = Shared(self._connections, self._q, definitions_kept)
         self.jobs_due = DueJobs(self._shared)
         self._writer = PlanWriter(self._shared, self._q)
         self._plans = PlanCommits(self._shared, self.jobs_due, self._writer)
         self._execution = Execution(self._shared)
         self._again = partial(PostgresStore, url, schema=schema, pooling=pooling, clock=clock, settings=settings)
-        self._bell = Bell(self._door)
-        self.requests = Asking(self._door, self._shared.compiled, self._q, self._runner)
+        self._bell = Bell(self._connections)
+        self.requests = Asking(self._connections, self._shared.compiled, self._q, self._runner)
 
     @property
     def url(self) -> str:
         """The server's address without everytick's own parameters."""
-        return self._door.address.url
+        return self._connections.address.url
 
     @property
     def schema(self) -> str:
         """The schema that holds everything."""
-        return self._door.address.schema
+        return self._connections.address.schema
 
     @property
     def definitions_compiled(self) -> int:
@@ -105,7 +105,7 @@ class PostgresStore(ColdVerbs):
     @property
     def address(self) -> StoreAddress:
         """Where the store is: in one schema of a server."""
-        return StoreAddress("postgres", url=self.url, schema=self.schema, is_pooled=self._door.address.pooling)
+        return StoreAddress("postgres", url=self.url, schema=self.schema, is_pooled=self._connections.address.pooling)
 
     @cached_property
     def access(self) -> PostgresAccess:
@@ -115,20 +115,20 @@ class PostgresStore(ColdVerbs):
 
     async def open(self) -> None:
         """Migrate the tables, or refuse them with a reason, then open the pool."""
-        await migrate(self._door)
-        await self._door.open()
-        await self._door.set_clock()
+        await migrate(self._connections)
+        await self._connections.open()
+        await self._connections.set_clock()
         await self._bell.open()
 
     @asynccontextmanager
     async def apart(self) -> AsyncIterator["PostgresStore"]:
         """Give the same tables through a connection of its own, for the loop that enters here."""
         other = self._again(connections=1)
-        await other._door.open()
+        await other._connections.open()
         try:
             yield other
         finally:
-            await other._door.close()
+            await other._connections.close()
 
     def _runner(self, db: Connection) -> AsyncRunner:
         """Return the runner of shared verbs on this connection."""
@@ -137,35 +137,35 @@ class PostgresStore(ColdVerbs):
     @patiently
     async def _transact(self, make: Make[T]) -> T:
         try:
-            async with self._door.transaction() as db:
+            async with self._connections.transaction() as db:
                 return await self._runner(db).run(make)
         except Again as met:
-            raise Contended(str(self._door.address), str(met)) from None
+            raise Contended(str(self._connections.address), str(met)) from None
 
     @patiently
     async def _one_by_one(self, make: Make[T]) -> T:
-        async with self._door.connection() as db:
+        async with self._connections.connection() as db:
             return await self._runner(db).run(make)
 
     @patiently
     async def _question(self, make: Make[T]) -> T:
-        async with self._door.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
+        async with self._connections.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
             return await self._runner(db).run(make)
 
     async def close(self) -> None:
         """Close every connection. A second call does nothing."""
         await self._bell.close()
-        await self._door.close()
+        await self._connections.close()
 
     async def now(self) -> datetime:
         """Return the server's time; it follows a clock that is set right, back too."""
-        async with self._door.connection() as db:
+        async with self._connections.connection() as db:
             now: datetime = await db.fetchval(*self._sql.now())
         return now
 
     async def ahead(self, scope: NodeScope) -> Ahead:
         """Return when the next job or occurrence of this scope comes, so that a node can sleep until then."""
-        async with self._door.connection() as db:
+        async with self._connections.connection() as db:
             row = await db.fetchrow(*self._sql.ahead(needs=scope.met, seen=scope.seen))
         needs = tuple(sorted(row["needs"])) if row["needs"] else ()
         ahead = Ahead(row["now"], row["wake_at"], row["ready_at"], needs, limit_changes=row["limit_changes"])
@@ -228,9 +228,9 @@ class PostgresStore(ColdVerbs):
     @patiently
     async def prune(self, limit: int = 1000) -> int:
         """Delete up to `limit` ended occurrences that the retention of their job no longer keeps. Return how many."""
-        async with self._door.connection() as db:
+        async with self._connections.connection() as db:
             await db.execute(*self._sql.relabel_wakes())
-        async with self._door.transaction() as db:
+        async with self._connections.transaction() as db:
             await db.fetch(*self._q.hold_rollup())
             handles = [row[0] for row in await db.fetch(*self._sql.aged(limit=limit))]
             await self._runner(db).run(partial(rollups.count_deleted, self._q, handles))

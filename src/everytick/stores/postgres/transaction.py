@@ -7,7 +7,7 @@ from everytick.domain.codes import FIRST_ENDED
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Claim, Commit
-from everytick.stores.postgres.door import Connection, Door
+from everytick.stores.postgres.connections import Connection, Connections
 from everytick.stores.postgres.rows import Row
 
 Writer: TypeAlias = Callable[[Connection, Sequence[tuple[Claim, Step]]], Awaitable[set[int]]]
@@ -23,8 +23,8 @@ _AS_THE_SERVER_LIKES = (
 class PostgresClaimTransaction:
     """A transaction on its own connection. It locks no row of everytick before its commit."""
 
-    def __init__(self, door: Door, db: Connection, claim: Claim, write: Writer) -> None:
-        self._door = door
+    def __init__(self, connections: Connections, db: Connection, claim: Claim, write: Writer) -> None:
+        self._connections = connections
         self._db = db
         self._claim = claim
         self._write = write
@@ -38,27 +38,27 @@ class PostgresClaimTransaction:
     async def execute(self, sql: str, *arguments: object) -> None:
         """Carry out one statement, with placeholders as `$1`."""
         db = self._in_use()
-        with self._door.lending(db):
+        with self._connections.lending(db):
             await db.execute(sql, *arguments)
 
     async def fetch(self, sql: str, *arguments: object) -> Sequence[tuple[Any, ...]]:
         """Return the rows of one query, which sees the rows that the transaction wrote."""
         db = self._in_use()
-        with self._door.lending(db):
+        with self._connections.lending(db):
             return [tuple(row) for row in await db.fetch(sql, *arguments)]
 
     async def commit(self, step: Step) -> Commit:
         """Write the step and commit it together with the task's rows. STALE: nothing was written."""
         db = self._in_use()
-        await self._door.keep_time()
-        with self._door.answering():
+        await self._connections.keep_time()
+        with self._connections.answering():
             if not db.is_in_transaction():
                 raise RuntimeError("the task ended its transaction by itself: leave commit and rollback to everytick")
             if not await self._write(db, [(self._claim, step)]):
                 await self._end("rollback")
                 return Commit.STALE
         try:
-            with self._door.answering():
+            with self._connections.answering():
                 await self._end("commit")
         except StoreUnavailable:
             if not await self._was_written(step):
@@ -67,7 +67,7 @@ class PostgresClaimTransaction:
 
     async def begin(self) -> None:
         """Open it."""
-        with self._door.answering():
+        with self._connections.answering():
             await self._db.execute(_AS_THE_SERVER_LIKES)
         self._open = True
 
@@ -77,17 +77,17 @@ class PostgresClaimTransaction:
         A connection that is lost took its transaction with it, so that is no failure.
         """
         try:
-            with self._door.answering():
+            with self._connections.answering():
                 if self._open:
                     await self._end("rollback")
-                await self._door.forget_session(self._db)
+                await self._connections.forget_session(self._db)
         except StoreUnavailable:
-            self._door.drop(self._db)
+            self._connections.drop(self._db)
         except BaseException:
-            self._door.drop(self._db)
+            self._connections.drop(self._db)
             raise
         finally:
-            await self._door.give_back(self._db)
+            await self._connections.give_back(self._db)
 
     async def _end(self, word: str) -> None:
         self._open = False
@@ -100,8 +100,8 @@ class PostgresClaimTransaction:
 
     async def _was_written(self, step: Step) -> bool:
         """Return the result of a commit whose reply was lost, as soon as the server knows it."""
-        async with self._door.connection() as db:
-            mark = await db.fetchrow(*self._door.sql.wait_for_mark(handle=self._claim.handle))
+        async with self._connections.connection() as db:
+            mark = await db.fetchrow(*self._connections.sql.wait_for_mark(handle=self._claim.handle))
         return is_repeat(mark, self._claim, step)
 
 

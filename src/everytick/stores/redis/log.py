@@ -9,7 +9,7 @@ from uuid import uuid4
 from everytick.domain.values import value
 from everytick.errors import SchemaMismatch, StoreGone
 from everytick.stores.redis.codec import moment_of
-from everytick.stores.redis.door import RedisAddress, RedisDoor
+from everytick.stores.redis.connections import RedisAddress, RedisConnections
 from everytick.stores.redis.entries import Changes, Member, changes_in, entry_of, member_lines
 
 FORMAT = 2
@@ -43,8 +43,8 @@ class Answer:
 class ChangeLog:
     """The head and the log of one store, as far as one copy has followed them."""
 
-    def __init__(self, door: RedisDoor) -> None:
-        self._door, self._key = door, door.address.key
+    def __init__(self, connections: RedisConnections) -> None:
+        self._connections, self._key = connections, connections.address.key
         self._epoch, self._last, self._writer = "", _NOTHING, uuid4().hex
 
     @property
@@ -60,29 +60,29 @@ class ChangeLog:
     async def open(self) -> None:
         """Make the store, if there is none and this process never saw it."""
         new = "" if self._epoch else uuid4().hex
-        epoch, format_, last = await self._door.call("open", [self._key("head")], [new, str(FORMAT)])
+        epoch, format_, last = await self._connections.call("open", [self._key("head")], [new, str(FORMAT)])
         if self._epoch not in ("", epoch):
             raise self._gone(epoch)
         if format_ != str(FORMAT):
             reason = (
                 f"its rows have format {format_}, and this everytick knows {FORMAT}; use the version that wrote them"
             )
-            raise SchemaMismatch(str(self._door.address), reason)
+            raise SchemaMismatch(str(self._connections.address), reason)
         self._epoch, self._last = epoch, last
 
     def _gone(self, epoch: str | None) -> StoreGone:
         reason = "another store stands in its place" if epoch else "the server has no store of this name any more"
-        return StoreGone(str(self._door.address), reason)
+        return StoreGone(str(self._connections.address), reason)
 
     async def check_writable(self) -> None:
         """Return if the server takes writes. Nothing is written where another store, or none, is in its place."""
-        epoch = await self._door.call("check", [self._key("head"), self._key("check")], [self._epoch])
+        epoch = await self._connections.call("check", [self._key("head"), self._key("check")], [self._epoch])
         if epoch != self._epoch:
             raise self._gone(epoch)
 
     async def sync(self) -> Answer:
         """Return what the copy lacks."""
-        return self._read(await self._door.call("sync", self._keys, [self._epoch, self._last]))
+        return self._read(await self._connections.call("sync", self._keys, [self._epoch, self._last]))
 
     async def commit(self, changes: Changes, members: Iterable[Member], *, rings: bool, turn: bool = False) -> Answer:
         """Write the changes, and the members of sets that follow from them, if the copy lacked nothing.
@@ -93,7 +93,7 @@ class ChangeLog:
         id_ = f"{self.number + 1}-{getrandbits(63)}"
         given = [self._epoch, self._last, entry, str(KEPT_ENTRIES), bell, self._key(""), id_]
         given += [self._writer, str(_TURN_MILLISECONDS if turn else 0), member_lines(members)]
-        return self._read(await self._door.call("commit", [*self._keys, self._key("turn")], given))
+        return self._read(await self._connections.call("commit", [*self._keys, self._key("turn")], given))
 
     @property
     def _keys(self) -> list[str]:
@@ -122,11 +122,11 @@ class ChangeLog:
 
     async def tables(self, names: Sequence[str]) -> tuple[Changes, list[str]]:
         """Return the small tables, and the ids of all jobs."""
-        pipeline = self._door.client.pipeline(transaction=False)
+        pipeline = self._connections.client.pipeline(transaction=False)
         for name in names:
             pipeline.hgetall(self._key(name))
         pipeline.smembers(self._key("jobs"))
-        *found, jobs = await self._door.asked(pipeline.execute())
+        *found, jobs = await self._connections.asked(pipeline.execute())
         return {name: fields for name, fields in zip(names, found, strict=True) if fields}, sorted(jobs)
 
 
@@ -142,8 +142,8 @@ def _pairs(entry: Any) -> dict[str, str]:
 
 async def format_of(url: str, prefix: str) -> int:
     """Return the format of the rows in a store, 0 if there is none, and change nothing."""
-    door = RedisDoor(RedisAddress(url, prefix))
+    connections = RedisConnections(RedisAddress(url, prefix))
     try:
-        return int(await door.asked(door.client.hget(door.address.key("head"), "format")) or 0)
+        return int(await connections.asked(connections.client.hget(connections.address.key("head"), "format")) or 0)
     finally:
-        await door.close()
+        await connections.close()

@@ -52,7 +52,7 @@ from everytick.stores.open_requests import refuse_within
 from everytick.stores.protocols import ClaimTransaction
 from everytick.stores.redis.access import RedisAccess
 from everytick.stores.redis.cold import Cold
-from everytick.stores.redis.door import RedisDoor, read_address
+from everytick.stores.redis.connections import RedisConnections, read_address
 from everytick.stores.redis.log import Answer, Behind, ChangeLog, number_of
 from everytick.stores.redis.replica import JOB, Replica
 from everytick.stores.redis.server import ServerFacts, server_facts
@@ -90,9 +90,9 @@ class RedisStore:
     def __init__(
         self, url: str, *, clock: Callable[[], datetime] | None = None, held_at_most: int = HELD_AT_MOST
     ) -> None:
-        self._door = RedisDoor(read_address(url))
+        self._connections = RedisConnections(read_address(url))
         self._clock, self._time = clock, datetime.min.replace(tzinfo=UTC)
-        self._log, self._warming = ChangeLog(self._door), Warming(self._door)
+        self._log, self._warming = ChangeLog(self._connections), Warming(self._connections)
         self._held_at_most = held_at_most
         self._replica: Replica | None = None
         self._open_batches = OpenBatches[str]()
@@ -105,7 +105,7 @@ class RedisStore:
     @property
     def address(self) -> StoreAddress:
         """Where the store is."""
-        known = self._door.address
+        known = self._connections.address
         return StoreAddress("redis", url=known.url, schema=known.prefix)
 
     @property
@@ -129,7 +129,7 @@ class RedisStore:
             listener.cancel()
             await asyncio.gather(listener, return_exceptions=True)
         self._replica = None
-        await self._door.close()
+        await self._connections.close()
 
     def _now(self) -> datetime:
         return self._time if self._clock is None else self._clock()
@@ -199,7 +199,7 @@ class RedisStore:
                     replica = await self._synced()
                 elif self._replica is None:
                     replica = await self._load()
-        raise Contended(str(self._door.address), "other processes were faster each time")
+        raise Contended(str(self._connections.address), "other processes were faster each time")
 
     async def _run(self, replica: Replica, verb: Callable[[Replica], Awaitable[T]]) -> T:
         """Carry out a verb that changes the copy. If it asks for rows that are not held, it runs again with them."""
@@ -261,7 +261,7 @@ class RedisStore:
 
     async def server(self) -> ServerFacts:
         """Return what the server says of itself."""
-        return server_facts(await self._door.asked(self._door.client.info()))
+        return server_facts(await self._connections.asked(self._connections.client.info()))
 
     async def bell(self, seconds: float) -> bool:
         """Wait up to `seconds` for a hint that something changed. Return whether one came."""
@@ -278,7 +278,7 @@ class RedisStore:
     async def _listen(self) -> None:
         """Hear the bell. Without a connection there is no hint, and nodes look by themselves."""
         with suppress(StoreUnavailable):
-            async with self._door.subscribed(self._log.bell) as heard:
+            async with self._connections.subscribed(self._log.bell) as heard:
                 # What was written before the channel was heard would be missed.
                 self._rung.set()
                 while True:

@@ -20,7 +20,7 @@ from everytick.domain.questions import (
 from everytick.stores.base import IdRange
 from everytick.stores.redis.codec import micros, moment_of
 from everytick.stores.redis.cold import OLDER, Cold
-from everytick.stores.redis.door import RedisDoor
+from everytick.stores.redis.connections import RedisConnections
 from everytick.stores.redis.entries import Changes
 from everytick.stores.redis.replica import JOB, OCCURRENCE, Replica
 
@@ -43,8 +43,8 @@ _TICK = timedelta(microseconds=1)
 class Warming:
     """Reads rows of one store."""
 
-    def __init__(self, door: RedisDoor) -> None:
-        self._door, self._key = door, door.address.key
+    def __init__(self, connections: RedisConnections) -> None:
+        self._connections, self._key = connections, connections.address.key
 
     # ----------------------------------------------------------------------------------------------------- reading
 
@@ -58,10 +58,10 @@ class Warming:
 
     async def _many(self, commands: Iterable[tuple[Any, ...]]) -> Any:
         """Return the answers to these commands, each a name, a path and arguments, in one round trip."""
-        pipeline = self._door.client.pipeline(transaction=False)
+        pipeline = self._connections.client.pipeline(transaction=False)
         for name, path, *arguments in commands:
             getattr(pipeline, name)(self._key(path), *arguments)
-        return await self._door.asked(pipeline.execute())
+        return await self._connections.asked(pipeline.execute())
 
     async def begin(self, replica: Replica, job_ids: Sequence[str]) -> None:
         """Read what has not ended, and the newest occurrences of each job."""

@@ -119,20 +119,20 @@ def read_address(url: str, schema: str | None = None, pooling: bool | None = Non
     return Address(plain, name, pooled == "transaction" if pooling is None else pooling)
 
 
-class Door:
+class Connections:
     """A pool of connections. If the server does not answer, the caller gets `StoreUnavailable`."""
 
     def __init__(
         self,
         address: Address,
         *,
-        connections: int = 8,
+        most: int = 8,
         clock: Callable[[], datetime] | None = None,
         settings: dict[str, str] | None = None,
     ) -> None:
         self.address = address
         self.sql: Queries = queries_in(address.schema)
-        self._connections = connections
+        self._most = most
         self._clock = clock
         self._settings = settings or {}
         self._told: datetime | None = None
@@ -149,7 +149,7 @@ class Door:
                 self.address.url,
                 # With a least number the pool itself calls for the server while it is away, and logs each failure.
                 min_size=0,
-                max_size=self._connections,
+                max_size=self._most,
                 init=set_codecs,
                 reset=_nothing,
                 timeout=10,

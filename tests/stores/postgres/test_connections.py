@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from everytick.errors import InvalidName, StoreUnavailable
-from everytick.stores.postgres.door import SESSION, Address, read_address
+from everytick.stores.postgres.connections import SESSION, Address, read_address
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import claim_one, job, plan_once, put
@@ -53,7 +53,7 @@ async def test_statements_are_planned_once_by_index_and_those_of_a_task_by_the_s
     store: PostgresStore, clock: ManualClock
 ) -> None:
     """To plan one takes longer than to carry it out; on tables that are empty yet, a plan would read them whole."""
-    async with store._door.connection() as db:
+    async with store._connections.connection() as db:
         assert {name: await db.fetchval(f"show {name}") for name in SESSION} == SESSION
     await put(store, job())
     clock.move(hours=1)
@@ -61,7 +61,7 @@ async def test_statements_are_planned_once_by_index_and_those_of_a_task_by_the_s
     async with store.transaction(await claim_one(store)) as begun:
         own = {name: (await begun.fetch(f"show {name}"))[0][0] for name in SESSION}
         assert own == {**dict.fromkeys(SESSION, "on"), "plan_cache_mode": "auto"}
-    async with store._door.connection() as db:
+    async with store._connections.connection() as db:
         assert await db.fetchval("show enable_seqscan") == "off"
 
 
@@ -69,7 +69,7 @@ async def test_a_value_that_cannot_be_sent_leaves_no_transaction_open(store: Pos
     """G2: the driver has sent the statement already; the next verb on this connection begins its own transaction."""
 
     async def ask_too_much() -> None:
-        async with store._door.connection() as db:
+        async with store._connections.connection() as db:
             await db.execute("select $1::integer", 1 << 70)
 
     with pytest.raises(asyncpg.DataError):
@@ -120,7 +120,7 @@ async def test_a_canceled_wait_for_a_frozen_server_ends_at_once(postgres: Server
         asked = asyncio.Event()
 
         async def ask(meanwhile: Callable[[], None]) -> object:
-            async with getattr(store._door, kind)() as db:
+            async with getattr(store._connections, kind)() as db:
                 meanwhile()
                 asked.set()
                 return await db.fetchval("select 1")
@@ -136,10 +136,10 @@ async def test_a_canceled_wait_for_a_frozen_server_ends_at_once(postgres: Server
 
 
 async def test_a_transaction_commits_or_rolls_back_whole_whatever_ends_it(store: PostgresStore) -> None:
-    table = f"{store._door.address.schema}.noted"
+    table = f"{store._connections.address.schema}.noted"
 
     async def note(word: str, error: BaseException | None) -> None:
-        async with store._door.transaction() as db:
+        async with store._connections.transaction() as db:
             await db.execute(f"create table if not exists {table} (word text)")
             await db.execute(f"insert into {table} values ($1)", word)
             if error is not None:
@@ -149,7 +149,7 @@ async def test_a_transaction_commits_or_rolls_back_whole_whatever_ends_it(store:
     for error in (ValueError("no"), asyncio.CancelledError()):
         with pytest.raises(type(error)):
             await note("lost", error)
-    async with store._door.connection() as db:
+    async with store._connections.connection() as db:
         assert [row["word"] for row in await db.fetch(f"select word from {table}")] == ["kept"]
 
 

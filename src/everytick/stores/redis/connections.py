@@ -86,7 +86,7 @@ def script(name: str) -> str:
     return Path(__file__).with_name(f"{name}.lua").read_text()
 
 
-class RedisDoor:
+class RedisConnections:
     """The connections of one store."""
 
     def __init__(self, address: RedisAddress) -> None:
