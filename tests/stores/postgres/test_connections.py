@@ -14,6 +14,7 @@ from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import claim_one, job, plan_once, put
 from tests.stores.clock import ManualClock
+from tests.stores.postgres.kit import CUT_ALL_SESSIONS
 from tests.stores.postgres.proxy import proxied
 
 
@@ -80,8 +81,7 @@ async def test_a_value_that_cannot_be_sent_leaves_no_transaction_open(store: Pos
 async def test_work_goes_on_after_every_session_was_cut(store: PostgresStore, db: object) -> None:
     """G2: the call at that moment fails, the next one is answered."""
     await put(store, job())
-    cut = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = $1"
-    await db.execute(cut, "client backend")  # type: ignore[attr-defined]
+    await db.execute(CUT_ALL_SESSIONS)  # type: ignore[attr-defined]
     for _ in range(10):
         try:
             assert len(await store.list()) == 1
@@ -102,8 +102,7 @@ async def test_a_server_that_is_away_is_called_by_us_alone_and_no_traceback_is_l
         node = PostgresStore(proxy.address, schema=store.schema, clock=clock)
         await node.open()
         await node.now()
-    cut = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = $1"
-    await db.execute(cut, "client backend")  # type: ignore[attr-defined]
+    await db.execute(CUT_ALL_SESSIONS)  # type: ignore[attr-defined]
     for _ in range(10):
         with pytest.raises(StoreUnavailable):
             await node.now()
