@@ -7,7 +7,8 @@ from itertools import count
 
 from everytick.node.inbox import AnyEvent, Inbox
 
-_SWEPT_FROM = 64
+_LEAST_SWEPT = 64
+"""Fewer alarms that are turned off than this stay in the heap: to sweep it would cost more than to keep them."""
 
 
 class Alarm:
@@ -44,8 +45,8 @@ class Alarms:
             return
         alarm.event = None
         self._off += 1
-        if self._off >= _SWEPT_FROM and 2 * self._off > len(self._heap):
-            self._heap = [each for each in self._heap if each[2].event is not None]
+        if self._off >= _LEAST_SWEPT and 2 * self._off > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[2].event is not None]
             heapq.heapify(self._heap)
             self._off = 0
 

@@ -26,15 +26,18 @@ _log = logging.getLogger("everytick.executor")
 _IN_A_ROW = 64
 """How many attempts a worker carries out before it lets the loop turn, if none of them waited: some milliseconds."""
 
-_IDLE_KEPT = 64
-_LAST_MOMENT = 0.5
+_MOST_IDLE_WORKERS = 64
+"""A worker that finds this many others idle ends: a burst must not leave thousands of tasks behind."""
+
+_CLOSE_SECONDS = 0.5
+"""How long a node that closes waits for its workers: those that are left are stuck, and are reported as such."""
 
 
 class Attempts:
     """Starts attempts in the order they come, each at once.
 
-    `ready` are those that wait for the loop to turn. The maker of this part gives the deque to
-    the writer too, which lets others start first.
+    `ready` are those that wait for the loop to turn. `Calm` reads the same deque: while it holds any, nothing is
+    planned ahead.
     """
 
     def __init__(
@@ -67,7 +70,7 @@ class Attempts:
             if not waiter.done():
                 waiter.set_result(None)
                 return
-        self._hire()
+        self._start_worker()
 
     def halt(self, attempt: OpenAttempt, why: Halt, reason: str, grace: timedelta) -> None:
         """Tell the attempt to stop, and wait for its grace period; telling it twice changes nothing."""
@@ -87,7 +90,7 @@ class Attempts:
         attempt.is_abandoned = True
         attempt.context._abandon()
         _log.error(
-            "task '%s' of job '%s' does not stop although it was told to: it is left behind",
+            "task '%s' of job '%s' does not stop although it was told to: it is left behind; its outcome is ignored",
             attempt.task,
             attempt.occurrence.claim.job.name,
         )
@@ -110,9 +113,9 @@ class Attempts:
     async def closed(self) -> None:
         """Return when the workers have ended that can end."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_LAST_MOMENT)
+            await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
 
-    def _hire(self) -> None:
+    def _start_worker(self) -> None:
         capture.streams.renew()
         # In a context of its own: what one attempt sets there must not reach the next.
         task = asyncio.get_running_loop().create_task(self._work(), context=contextvars.Context())
@@ -136,17 +139,17 @@ class Attempts:
                 self._is_turning = True
                 self._inbox.put(AttemptOver(attempt, outcome, reading))
                 self._is_turning = False
-                attempt.part()
+                attempt.break_cycle()
                 if worker.cancelling() or len(contextvars.copy_context()) > 1:
-                    # It was canceled, or set a variable: neither may reach the next, who gets a fresh worker.
+                    # It was canceled, or set a variable. Neither may reach the next attempt: that gets a fresh worker.
                     if self._ready:
-                        self._hire()
+                        self._start_worker()
                     return
                 in_a_row += 1
                 if in_a_row >= _IN_A_ROW:
                     in_a_row = 0
                     await asyncio.sleep(0)
-            if len(self._idle) >= _IDLE_KEPT:
+            if len(self._idle) >= _MOST_IDLE_WORKERS:
                 return
             waiter = asyncio.get_running_loop().create_future()
             self._idle.append(waiter)
@@ -154,7 +157,7 @@ class Attempts:
             await waiter
 
     async def _carry_out(self, worker: "asyncio.Task[None]", attempt: OpenAttempt) -> Outcome:
-        """Return how the attempt ended; only the worker's own end gets out of here."""
+        """Return how the attempt ended. Only the cancellation of a worker whose node closes is raised."""
         context = attempt.context
         if context._halt is not None:
             return _stopped(attempt)
@@ -167,7 +170,7 @@ class Attempts:
         except asyncio.CancelledError as error:
             if self._is_closed:
                 raise
-            # Without a word from us it was the body that canceled itself, or waited for something canceled.
+            # The node has not told it to stop: the body canceled itself, or waited for something canceled.
             outcome = failed(error) if attempt.context._halt is None else _stopped(attempt)
         except BaseException as error:  # noqa: BLE001, user code may raise anything and the node lives
             outcome = failed(error)

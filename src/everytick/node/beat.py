@@ -8,7 +8,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Coroutine
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 from everytick.errors import StoreGone, StoreUnavailable
@@ -20,10 +20,17 @@ from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.beat")
 
-_BLOCKED = 1.0
-_NUDGED_EVERY = 0.2
-_LAST_BEAT = 10.0
-_ANSWER_WITHIN = 5.0
+_BLOCKED_SECONDS = 1.0
+"""A loop that has not turned for this long is blocked: well-behaved tasks hold it for milliseconds."""
+
+_NUDGED_SECONDS = 0.2
+"""The shortest time between two beats, however often the node is nudged: a store may ring all the time."""
+
+_STOP_SECONDS = 10.0
+"""How long a node that stops waits for the last beat: a store that is away must not keep it from ending."""
+
+_ANSWER_SECONDS = 5.0
+"""The least time a beat has to be answered; at intervals over a second, four intervals."""
 
 
 class Beat:
@@ -42,7 +49,7 @@ class Beat:
         self._inbox, self._owned = inbox, owned
         self._ended: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
-        self._own: asyncio.AbstractEventLoop | None = None
+        self._own_loop: asyncio.AbstractEventLoop | None = None
         self._early: asyncio.Event | None = None
         self._over = threading.Event()
 
@@ -52,12 +59,22 @@ class Beat:
         self._inbox.put(OrdersCame(await self._store.beat(self._node, self._owned.named())))
         apart = self._store.apart()
         if apart is None:
-            self._early = asyncio.Event()
-            self._task = loop.create_task(self._forever(self._store, loop))
-            if _is_real_time(loop):
-                watch = LoopWatch(loop, self._owned)
-                threading.Thread(target=self._watch, args=[watch], name="everytick-watch", daemon=True).start()
-            return
+            self._start_here(loop)
+        else:
+            await self._start_thread(loop, apart)
+
+    def _start_here(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Beat on the node's own loop: the store belongs to it. Only the watch over the loop needs a thread."""
+        self._early = asyncio.Event()
+        self._task = loop.create_task(self._forever(self._store, loop))
+        if _is_real_time(loop):
+            watch = LoopWatch(loop, self._owned)
+            threading.Thread(target=self._watch, args=[watch], name="everytick-watch", daemon=True).start()
+
+    async def _start_thread(
+        self, loop: asyncio.AbstractEventLoop, apart: AbstractAsyncContextManager[RunStore]
+    ) -> None:
+        """Beat in a thread with a loop and a connection of its own; return once that connection is open."""
         is_open: asyncio.Future[None] = loop.create_future()
         ended = self._ended = asyncio.Event()
 
@@ -69,16 +86,17 @@ class Beat:
                     loop.call_soon_threadsafe(ended.set)
 
         async def live() -> None:
-            self._own, self._early = asyncio.get_running_loop(), asyncio.Event()
+            own_loop = self._own_loop = asyncio.get_running_loop()
+            self._early = asyncio.Event()
             try:
                 async with apart as store:
                     loop.call_soon_threadsafe(_settle, is_open, None)
-                    watch = self._own.create_task(_watch(LoopWatch(loop, self._owned)))
+                    watch = own_loop.create_task(_watch(LoopWatch(loop, self._owned)))
                     try:
                         await self._forever(store, loop)
                     finally:
                         watch.cancel()
-            except Exception as error:  # noqa: BLE001, raised again by the start, which waits for it
+            except Exception as error:  # noqa: BLE001, raised again on the node's loop, which waits for `is_open`
                 loop.call_soon_threadsafe(_settle, is_open, error)
 
         threading.Thread(target=run, name="everytick-beat", daemon=True).start()
@@ -91,12 +109,12 @@ class Beat:
     def _watch(self, watch: "LoopWatch") -> None:
         """Look every second until the node stops."""
         with suppress(RuntimeError):
-            while not self._over.wait(_BLOCKED):
+            while not self._over.wait(_BLOCKED_SECONDS):
                 watch.look()
 
     def nudge(self) -> None:
         """Beat early: there may be orders."""
-        loop, early = self._own, self._early
+        loop, early = self._own_loop, self._early
         if early is None:
             return
         if loop is None:
@@ -115,13 +133,13 @@ class Beat:
         if self._ended is not None:
             # Not joined in another thread: at the end of a process no new one can be had.
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LAST_BEAT):
+                async with asyncio.timeout(_STOP_SECONDS):
                     await self._ended.wait()
 
     async def _answered(self, beat: Coroutine[Any, Any, Orders]) -> Orders:
         """Return the answer; the next beat is not sent while this one may still come through."""
         under_way = asyncio.ensure_future(beat)
-        done, _ = await asyncio.wait([under_way], timeout=max(4 * self._interval, _ANSWER_WITHIN))
+        done, _ = await asyncio.wait([under_way], timeout=max(4 * self._interval, _ANSWER_SECONDS))
         if not done:
             under_way.cancel()
             raise StoreUnavailable("the store", "a beat was not answered")
@@ -163,14 +181,13 @@ class Beat:
                 self._health.has_beaten()
                 backoff.succeeded()
                 wait = self._interval
-                # A store that rings often must not make the node beat all the time.
-                await asyncio.sleep(min(_NUDGED_EVERY, self._interval / 4))
+                await asyncio.sleep(min(_NUDGED_SECONDS, self._interval / 4))
 
 
 async def _watch(watch: "LoopWatch") -> None:
     with suppress(RuntimeError):
         while True:
-            await asyncio.sleep(_BLOCKED)
+            await asyncio.sleep(_BLOCKED_SECONDS)
             watch.look()
 
 
@@ -185,13 +202,13 @@ class LoopWatch:
     def look(self) -> None:
         """See whether the loop has turned since the last look, a second ago. Raise RuntimeError if it is closed."""
         if self._turned.is_set():
-            if self._waited > _BLOCKED:
-                _log.warning("the node's loop turns again after about %.0f seconds", self._waited)
+            if self._waited > _BLOCKED_SECONDS:
+                _log.warning("the node's loop turns again after about %.0f seconds; work goes on", self._waited)
             self._turned, self._waited = threading.Event(), 0.0
             self._loop.call_soon_threadsafe(self._turned.set)
             return
-        self._waited += _BLOCKED
-        if self._waited == _BLOCKED:
+        self._waited += _BLOCKED_SECONDS
+        if self._waited == _BLOCKED_SECONDS:
             _log.warning(
                 "the node's loop has stood still for over a second; the last to begin was job '%s': "
                 "async tasks must not block, make it a plain function to run it in a thread",

@@ -18,8 +18,11 @@ from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.executor")
 
-_UNWRITTEN = 2_000
-"""With more steps to write than this, nothing is claimed until half of them are written: memory is bounded."""
+_MOST_UNWRITTEN = 2_000
+"""While more occurrences than this have steps to write, nothing is claimed until half of them are written.
+
+It bounds the memory of a node whose store is slow.
+"""
 
 
 class Writes(Protocol):
@@ -50,6 +53,7 @@ class Claimer:
         self._writer, self._inbox, self._monotonic = writer, inbox, monotonic
         self._timeout, self._late_share = settings.node_timeout.total_seconds(), settings.late_share
         self._missing: dict[ClaimKey, int] = {}
+        """Claims that the store counts as ours and that have not come, with the number of the next call as of then."""
         self._is_resting = self._is_behind = self._is_over = False
         self._is_more = True
         self._owned, self._late = owned, set[ClaimKey]()
@@ -77,7 +81,7 @@ class Claimer:
 
     def has_written(self) -> None:
         """Go on once the writer has caught up."""
-        if self._is_behind and self._writer.waiting < _UNWRITTEN // 2:
+        if self._is_behind and self._writer.waiting < _MOST_UNWRITTEN // 2:
             self._is_behind = False
             self._wake.set()
 
@@ -108,11 +112,11 @@ class Claimer:
     async def claim(self) -> int:
         """Claim until nothing is ready or there is no room; return how many came."""
         came = 0
-        # Where all slots are the share, as on a node of one slot, the two lanes take turns.
+        # If the share is all slots, as on a node of one slot, the two lanes take turns.
         is_late_first = not self._was_late or self._share < self._slots.count
         if is_late_first:
             came += await self._claim_late()
-        # What there is no room for now is looked for again when a slot is free.
+        # Without room now, look again when a slot is free.
         self._is_more = True
         while not self._is_over and (room := self._room()):
             asked_at = self._monotonic()
@@ -128,9 +132,9 @@ class Claimer:
         return came if is_late_first else came + await self._claim_late()
 
     async def _claim_late(self) -> int:
-        """Claim what is late or of a backfill, as long as it has less than its share of the slots.
+        """Claim late occurrences and those of backfills, while these have less than their share of the slots.
 
-        It comes first, so that it gets its share also on a node that is never idle.
+        They come first, so that they get their share also on a node that is never idle.
         """
         late = self._scope.late
         if late is None or not self._is_late_due or self._is_over:
@@ -152,7 +156,7 @@ class Claimer:
 
     @property
     def _share(self) -> int:
-        """How many slots what is late, and what backfills make, may have: guaranteed as well as bounded."""
+        """How many slots late occurrences and those of backfills may take. They get as many, and never more."""
         return max(int(self._slots.count * self._late_share), 1)
 
     @contextmanager
@@ -169,22 +173,22 @@ class Claimer:
         return self._slots.wanted() if self._may_claim() else 0
 
     def _may_claim(self) -> bool:
-        self._is_behind = self._is_behind or self._writer.waiting > _UNWRITTEN
+        self._is_behind = self._is_behind or self._writer.waiting > _MOST_UNWRITTEN
         return not self._is_behind and not self._is_resting and self._health.silent_for <= self._timeout
 
     def arrived(self, claims: Sequence[Claim]) -> None:
-        """Note that these have come."""
+        """Note that these claims have come: their replies are not lost, and their jobs can be read here."""
         for claim in claims if self._missing else ():
             self._missing.pop(claim.key, None)
         if self._scope.refused:
             self._scope.came(claim.job.id for claim in claims)
 
     def adopt(self, claims: Sequence[Claim]) -> None:
-        """Take the claims whose reply was lost, of those that the store counts as ours though the beat named none.
+        """Take in claims whose reply was lost. `claims` are those that the store counts as ours and no beat named.
 
-        Such a claim may be on its way, with a call that began before the beat was answered. It is lost if a later
-        beat finds it again, it has not come meanwhile, and no call is under way that is older than the first of these
-        beats. Its age counts from this answer: the store has just said that the claim is still this node's.
+        Most of them are on their way, with a call that began before the beat was answered. The reply is lost if a
+        later beat finds the claim again and every call that was under way at the first of these beats is answered. The
+        age of such a claim counts from this answer: the store has just said that it is still this node's.
         """
         slots, missing = self._slots, self._missing
         lost = [claim for claim in claims if missing.get(claim.key, slots.next_call + 1) <= slots.oldest_call]

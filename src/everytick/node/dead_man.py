@@ -20,8 +20,14 @@ from everytick.stores.base import NodeRecord
 _log = logging.getLogger("everytick.node")
 
 PING_SECONDS = 60.0
+"""How often a ping is sent: services that wait for one count in minutes."""
+
 _ANSWER_SECONDS = 20.0
+"""How long the service has to answer: well before the next ping."""
+
 _MOST_PROMISES = 1_000
+"""Most promises that a ping tells of."""
+
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
 """The address is a setting of the operator, who may name any host; a job's author has no say in it."""
 

@@ -29,13 +29,13 @@ LEAD_SECONDS = 1.0
 _MOST_JOBS = 20_000
 """More plans than this would take most of a second, and hundreds of megabytes."""
 
-_IN_A_ROW = 100
+_PLANS_IN_A_ROW = 100
 """After this many plans other coroutines run: an attempt that ends waits for a millisecond at most."""
 
 _HOLDS_FOR = timedelta(seconds=1)
 """How long after its instant a plan may be written: later, `plan` may have to call the instant late."""
 
-Made: TypeAlias = tuple[Batch, Sequence[Plan]]
+MadeAhead: TypeAlias = tuple[Batch, Sequence[Plan]]
 """Jobs that were read ahead, and their plans."""
 
 
@@ -67,14 +67,14 @@ class Foresight:
             return
         self._at, self._batch, self._snapshots, self._plans, self._is_whole = at, None, [], [], False
         async with self._store.due(self._scope.on_time, _MOST_JOBS, at) as batch:
-            ours = self._scope.runnable(batch.snapshots)
+            runnable = self._scope.runnable(batch.snapshots)
         self._batch = batch
-        for number, snapshot in enumerate(ours, 1):
+        for number, snapshot in enumerate(runnable, 1):
             plan = _plain_plan(snapshot, at)
             if plan is not None:
                 self._snapshots.append(snapshot)
                 self._plans.append(plan)
-            if number % _IN_A_ROW == 0:
+            if number % _PLANS_IN_A_ROW == 0:
                 await asyncio.sleep(0)
                 if self._at != at or not is_calm():
                     return
@@ -85,11 +85,11 @@ class Foresight:
         """Whether anything was decided about an instant."""
         return bool(self._plans)
 
-    def come(self, now: datetime, size: int) -> Iterator[Made]:
-        """Give the plans of an instant that has come, in parts of this size, and drop them.
+    def come(self, now: datetime, size: int) -> Iterator[MadeAhead]:
+        """Give the plans of the instant if it has come, in parts of this size, and drop them.
 
-        The last part says that there is no more only if every job of the instant was decided. Of an instant that came
-        a while ago nothing is given: what was on time then may be late now.
+        The last part says that no more is due only if every job of the instant was planned. Plans of an instant that
+        came more than a second ago are dropped: an occurrence that was on time then may be late now.
         """
         if self._at is None or now < self._at:
             return

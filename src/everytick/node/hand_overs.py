@@ -18,7 +18,9 @@ from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.executor")
 
-_AT_ONCE = 500
+_NOTES_AT_ONCE = 500
+"""Largest number of notes in one question: as many as the writer puts into one commit."""
+
 _AGAIN_SECONDS = 1.0
 """How soon a store is asked again that did not answer: the attempts wait for it, and their timeouts go on."""
 
@@ -56,7 +58,7 @@ class HandOvers:
             # One turn of the loop: the attempts that begin with this one are noted with it.
             await asyncio.sleep(0)
             while self._waiting:
-                batch, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
+                batch, self._waiting = self._waiting[:_NOTES_AT_ONCE], self._waiting[_NOTES_AT_ONCE:]
                 wanted = [each for each in batch if not each[2].done()]
                 if wanted and not await self._write_some(wanted):
                     await asyncio.sleep(_AGAIN_SECONDS)

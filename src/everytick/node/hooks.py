@@ -14,7 +14,8 @@ from everytick.domain.values import value
 
 Hook = Callable[..., Any]
 
-_IDLE = 10.0
+_IDLE_SECONDS = 10.0
+"""A thread that has had no hook to call for this long ends; hooks come in bursts."""
 
 _left_behind: set["asyncio.Future[BaseException | None]"] = set()
 """Hooks that did not end in time. A task that is referred to nowhere may be collected before it has ended."""
@@ -62,7 +63,7 @@ class HookThreads(Executor):
     def _work(self) -> None:
         while True:
             try:
-                future, call = self._calls.get(timeout=_IDLE)
+                future, call = self._calls.get(timeout=_IDLE_SECONDS)
             except Empty:
                 with self._lock:
                     if self._idle:
@@ -92,7 +93,7 @@ async def call_hook(hook: Hook, argument: object, threads: HookThreads, seconds:
     The node goes on although the hook raises, `sys.exit` included. A hook that does not end is
     told to stop where that is possible, and left behind.
     """
-    calling = asyncio.ensure_future(_what_it_raises(hook, argument, threads))
+    calling = asyncio.ensure_future(_exception_of(hook, argument, threads))
     try:
         done, _ = await asyncio.wait([calling], timeout=seconds)
     except asyncio.CancelledError:
@@ -106,7 +107,7 @@ async def call_hook(hook: Hook, argument: object, threads: HookThreads, seconds:
     return calling.result()
 
 
-async def _what_it_raises(hook: Hook, argument: object, threads: HookThreads) -> BaseException | None:
+async def _exception_of(hook: Hook, argument: object, threads: HookThreads) -> BaseException | None:
     """Call the hook; nothing may leave its task as an exception, for SystemExit would end the loop."""
     try:
         await _call(hook, argument, threads)

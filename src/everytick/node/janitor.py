@@ -11,7 +11,8 @@ from everytick.node.logs import KEPT, Logs
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import NodeRecord
 
-_AT_ONCE = 1_000
+_PRUNED_AT_ONCE = 1_000
+"""Largest number of occurrences that one question deletes: it keeps the locks short."""
 
 
 class Janitor:
@@ -24,8 +25,8 @@ class Janitor:
 
     async def round(self) -> int:
         """Forget one batch and return how many occurrences it held; a full one says that there is more."""
-        forgotten = await self._store.prune(_AT_ONCE)
-        if forgotten < _AT_ONCE:
+        forgotten = await self._store.prune(_PRUNED_AT_ONCE)
+        if forgotten < _PRUNED_AT_ONCE:
             self._logs.forget_before(self._clock.now() - KEPT)
             await self.retire()
         return forgotten

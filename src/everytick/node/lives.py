@@ -65,7 +65,7 @@ _log = logging.getLogger("everytick.executor")
 
 _CLAIMED, _RELEASED = Claimed(), Released()
 _LOOK_AGAIN_SECONDS = 5.0
-"""How often a moment is looked at that has moved away because the store's clock was set back."""
+"""How often a reminder is tried again whose moment is ahead once more, because the store's clock was set back."""
 
 
 class Lives:
@@ -114,7 +114,7 @@ class Lives:
         if known is not None and not self._drop_older(known, claim):
             return
         if claim.handed and self._is_over:
-            # It is left alone, and another node goes on with it.
+            # This node stops: another one waits for the engines.
             return
         bodies = self._scope.bodies(claim.job)
         occurrence = OwnedOccurrence(claim, bodies or (), arrived_at, asked_at, self._clock.ahead)
@@ -133,11 +133,11 @@ class Lives:
     def _reattach(self, occurrence: OwnedOccurrence) -> None:
         """Wait for the ends of the attempts that engines carry out; their earlier owner fell silent or stopped."""
         handed = occurrence.claim.handed
-        where = ", ".join(each.handed_to for each in handed)
+        where = ", ".join(attempt.handed_to for attempt in handed)
         _log.info("occurrence %s goes on: this node waits for %s", occurrence.claim.header.id, where)
-        occurrence.is_lent = True
-        self._slots.lent += 1
-        self.feed(occurrence, Reattached(frozenset(each.task for each in handed)))
+        occurrence.has_engine_slot = True
+        self._slots.busy_engine_slots += 1
+        self.feed(occurrence, Reattached(frozenset(attempt.task for attempt in handed)))
         if not occurrence.is_gone:
             self._set_deadline_alarm(occurrence)
 
@@ -261,9 +261,9 @@ class Lives:
             for alarm in occurrence.alarms:
                 self._alarms.turn_off(alarm)
             occurrence.alarms = None
-        if occurrence.is_lent:
-            occurrence.is_lent = False
-            self._slots.lent -= 1
+        if occurrence.has_engine_slot:
+            occurrence.has_engine_slot = False
+            self._slots.busy_engine_slots -= 1
         if occurrence.is_begun:
             occurrence.is_begun = False
             self._slots.free(now)
@@ -303,7 +303,7 @@ class Lives:
         attempt = OpenAttempt(self._services, occurrence, place, start.number, start.deadline)
         occurrence.open[place] = attempt
         if attempt.is_handed:
-            self._has_handed(attempt)
+            self._note_handed(attempt)
         began_at = start.began_at
         self._timeouts.begun(attempt, 0.0 if began_at is None else _seconds_since(began_at, self._clock.now()))
         if self._listeners.wanted and began_at is None:
@@ -324,16 +324,17 @@ class Lives:
         occurrence = over.attempt.occurrence
         if occurrence.is_gone or not over.attempt.is_open:
             return
-        self._has_handed(over.attempt)
-        if occurrence.is_begun and occurrence.is_at_engines and self._slots.lend():
-            occurrence.is_begun, occurrence.is_lent = False, True
+        self._note_handed(over.attempt)
+        if occurrence.is_begun and occurrence.is_at_engines and self._slots.take_engine_slot():
+            occurrence.is_begun, occurrence.has_engine_slot = False, True
             self._slots.free(self._clock.now())
         self._leave_at_engines(occurrence)
 
-    def _has_handed(self, attempt: OpenAttempt) -> None:
+    def _note_handed(self, attempt: OpenAttempt) -> None:
+        """Remember which engine has the attempt: it is told once the end of the attempt is written."""
         occurrence = attempt.occurrence
-        known = cast("EngineBody", attempt.body), attempt.context.attempt_id
-        occurrence.handed = {**(occurrence.handed or {}), (attempt.task, attempt.number): known}
+        at_engine = cast("EngineBody", attempt.body), attempt.context.attempt_id
+        occurrence.handed = {**(occurrence.handed or {}), (attempt.task, attempt.number): at_engine}
 
     def prepared(self, prepared: Prepared) -> None:
         """Carry out an attempt whose context is complete."""
@@ -349,10 +350,10 @@ class Lives:
         self._timeouts.ended(attempt)
         if occurrence.is_gone and not occurrence.open:
             self._linger_no_more(occurrence)
-        if occurrence.is_lent and not occurrence.is_gone:
-            # What follows may run here.
-            occurrence.is_lent, occurrence.is_begun = False, True
-            self._slots.lent -= 1
+        if occurrence.has_engine_slot and not occurrence.is_gone:
+            # The next task may run here.
+            occurrence.has_engine_slot, occurrence.is_begun = False, True
+            self._slots.busy_engine_slots -= 1
             self._slots.take()
         if not attempt.is_settled:
             ended = AttemptEnded(attempt.task, attempt.number, over.outcome)
@@ -399,7 +400,7 @@ class Lives:
         for attempt in list(occurrence.open.values()):
             self._halt(attempt, why, reason)
 
-    # ------------------------------------------------------------------------------------------------- what is written
+    # ------------------------------------------------------------------------------------------ the store's answers
 
     def steps_written(self, written: StepsWritten) -> None:
         """Go on from the store's answer about each step."""
@@ -445,6 +446,10 @@ class Lives:
         self._tools.catalogue.forget(occurrence.claim.header.id)
 
     def _let_go(self, occurrence: OwnedOccurrence, engines: Halt = Halt.LEFT) -> None:
+        """Record nothing more about the occurrence, and stop its attempts here. `engines` is why those at engines end.
+
+        With LEFT they go on there, for the next owner.
+        """
         occurrence.is_gone = True
         self._owned.linger(occurrence)
         self._free(occurrence, self._clock.now())
@@ -473,9 +478,9 @@ class Lives:
 
     def _linger_no_more(self, occurrence: OwnedOccurrence) -> None:
         """Begin an occurrence that was claimed again while a body of the older claim ran (S2-007)."""
-        behind = self._owned.linger_no_more(occurrence)
-        if behind is not None:
-            self._slots.backlog.append(behind)
+        newer = self._owned.linger_no_more(occurrence)
+        if newer is not None:
+            self._slots.backlog.append(newer)
             self._slots.freed_at = self._clock.now()
 
     # ------------------------------------------------------------------------------- what the store or the node orders
@@ -536,9 +541,9 @@ def _tell_engines(occurrence: OwnedOccurrence, step: Step) -> None:
     for row in step.rows:
         if occurrence.handed is None or row.attempt not in ATTEMPT_ENDED:
             continue
-        known = occurrence.handed.pop((row.task, row.number), None)
-        if known is not None:
-            body, attempt_id = known
+        at_engine = occurrence.handed.pop((row.task, row.number), None)
+        if at_engine is not None:
+            body, attempt_id = at_engine
             body.settled(attempt_id)
 
 

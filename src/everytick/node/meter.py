@@ -39,6 +39,7 @@ _MANY = 10_000
 """What a span counts for that holds more instants than were counted."""
 
 _ASKED_SECONDS = 600.0
+"""Numbers that cost time are counted only for so long after they were asked for."""
 
 _COMMITTED, _SCHEDULE, _SUCCESS = Commit.COMMITTED, Cause.SCHEDULE, AttemptStatus.SUCCESS
 _PENDING, _COMPLETED = OccurrenceStatus.PENDING, OccurrenceStatus.COMPLETED

@@ -51,10 +51,14 @@ from everytick.stores.addresses import AnyStore
 _log = logging.getLogger("everytick.node")
 
 _JANITOR_SECONDS = 60.0
+"""How often old history is deleted: it grows over days."""
+
 _FOLD_SECONDS = 5.0
 """How often ends are folded: what has ended since is read one by one for every answer."""
 
 _FACTS_SECONDS = 60.0
+"""How often the node tells what it is and defines, and looks for new zone tables: both change with a deploy."""
+
 _REFUSED_SECONDS = 5.0
 """How soon people see that no node can run a job."""
 
@@ -265,7 +269,7 @@ class Node:
             async with asyncio.timeout(LAST_WORDS_SECONDS):
                 await self._store.leave(self.name)
         except Exception as error:  # noqa: BLE001, whatever a driver raises: nothing depends on it
-            _log.info("the store was not told that this node has stopped: %s", error)
+            _log.info("the store was not told that this node has stopped: %s; others notice after node_timeout", error)
 
     # ------------------------------------------------------------------------------------------------------ the loops
 

@@ -29,17 +29,7 @@ if TYPE_CHECKING:
 
 
 class OwnedOccurrence:
-    """One occurrence that this node owns: the newest snapshot, the open attempts and the steps that wait to be written.
-
-    `is_begun` says that it takes a slot, `is_gone` that nothing more may be recorded about
-    it here. `arrived_at` is the monotonic time at which its claim came, `asked_at` that of the
-    question which brought it. `ahead` is how far the store's clock was set ahead when the
-    snapshot last heard of it. While `deferred` is a list, a task's own transaction is open and
-    events wait in the list; `turn` is the lock of these transactions. `called_off` are attempts
-    that were canceled before they began. `parks` says that no wait for a retry is kept here.
-    `is_lent` says that engines carry out its open attempts, and that it takes no slot here;
-    `handed` has the body and the id of each attempt that was handed over and whose end is not written.
-    """
+    """One occurrence that this node owns: its life as of the last step, its open attempts, the steps to be written."""
 
     __slots__ = (
         "ahead",
@@ -52,26 +42,51 @@ class OwnedOccurrence:
         "claim",
         "deferred",
         "handed",
+        "has_engine_slot",
         "is_begun",
         "is_gone",
-        "is_lent",
         "is_queued",
         "life",
         "open",
         "parks",
         "steps",
-        "turn",
+        "transaction_lock",
     )
 
-    open: "dict[int, OpenAttempt]"
-    steps: tuple[Step, ...]
-    called_off: set[tuple[str, int]] | None
-    alarms: "list[Alarm] | None"
     life: OccurrenceLife
-    deferred: list[Event] | None
-    turn: asyncio.Lock | None
+    """Its life after the last step that was decided, written or not."""
+    open: "dict[int, OpenAttempt]"
+    """The open attempts, by the place of their task."""
+    steps: tuple[Step, ...]
+    """The steps that wait to be written, in order."""
+    is_queued: bool
+    """Whether it is in the queue of the writer."""
     awaits_writes: asyncio.Event | None
+    """Set once all steps are written; None if no task waits for that."""
+    arrived_at: float
+    """When its claim came, on the monotonic clock."""
+    asked_at: float
+    """When the question was sent that brought its claim, on the monotonic clock."""
+    ahead: timedelta
+    """How far the store's clock had been set ahead when `life` last heard of it."""
+    is_begun: bool
+    """Whether it takes a slot."""
+    has_engine_slot: bool
+    """Whether it takes an engine slot instead: engines carry out all its open attempts."""
+    is_gone: bool
+    """Whether nothing more may be recorded about it here."""
+    parks: bool
+    """Whether no wait for a retry is kept here, because its job is out of service."""
+    called_off: set[tuple[str, int]] | None
+    """Attempts that were canceled before they began, by task and number."""
+    alarms: "list[Alarm] | None"
+    """Its alarms: of its deadline and of retries."""
+    deferred: list[Event] | None
+    """The events that wait for the end of a task's own transaction; None while no such transaction is open."""
+    transaction_lock: asyncio.Lock | None
+    """Held by the task whose own transaction is open: one at a time."""
     handed: "dict[tuple[str, int], tuple[EngineBody, str]] | None"
+    """Body and id of each attempt that was handed over to an engine and whose end is not written."""
 
     def __init__(
         self, claim: Claim, bodies: tuple[Body, ...], arrived_at: float, asked_at: float, ahead: timedelta
@@ -80,8 +95,8 @@ class OwnedOccurrence:
         self.arrived_at, self.asked_at, self.ahead = arrived_at, asked_at, ahead
         # Made when they are needed: most occurrences need none, and each container is one more for the collector.
         self.open, self.steps = {}, ()
-        self.alarms = self.called_off = self.deferred = self.turn = self.awaits_writes = self.handed = None
-        self.is_begun = self.is_gone = self.is_queued = self.parks = self.is_lent = False
+        self.alarms = self.called_off = self.deferred = self.transaction_lock = self.awaits_writes = self.handed = None
+        self.is_begun = self.is_gone = self.is_queued = self.parks = self.has_engine_slot = False
 
     def __repr__(self) -> str:
         return f"<occurrence {self.claim.header.id}>"
@@ -157,7 +172,12 @@ class AttemptServices:
 
 
 class OpenAttempt:
-    """One open attempt; its context speaks to the node through it."""
+    """One open attempt; its context speaks to the node through it.
+
+    `since` is the monotonic time at which it began; `until` is its deadline by the store's clock. `noted` is what the
+    store has been told of its progress and its log. `is_settled` says that its success was committed in its own
+    transaction, `is_over` that its log is closed, and `is_abandoned` that the node waits for it no longer.
+    """
 
     __slots__ = (
         "_services",
@@ -170,11 +190,11 @@ class OpenAttempt:
         "is_handed",
         "is_over",
         "is_settled",
-        "lent",
         "log_place",
         "noted",
         "number",
         "occurrence",
+        "open_transaction",
         "place",
         "progress_made",
         "reason",
@@ -200,10 +220,10 @@ class OpenAttempt:
         self.context = Context(claim.job, place, number, claim.record, header, occurrence.life, claim.key.fence, self)
         # Most claims name none: they were not taken over from another node.
         tried = (self.task, number)
-        self.handed_to = next((each.handed_to for each in claim.handed if each[:2] == tried), None)
+        self.handed_to = next((handed.handed_to for handed in claim.handed if handed[:2] == tried), None)
         self.is_handed = self.handed_to is not None
         self.alarm: Alarm | None = None
-        self.lent: CanBeTakenBack | None = None
+        self.open_transaction: CanBeTakenBack | None = None
         self.worker: asyncio.Task[None] | None = None
         self.reason = ""
         self.since = 0.0
@@ -215,13 +235,13 @@ class OpenAttempt:
     def __repr__(self) -> str:
         return f"<attempt {self.number} of task {self.task!r} of {self.occurrence!r}>"
 
-    def part(self) -> None:
+    def break_cycle(self) -> None:
         """Break the reference cycle between attempt and context, so that both are freed at once.
 
         The task's code may keep the context; what it says through it then goes nowhere. While a
         transaction is in the task's hands, the cycle stays.
         """
-        if self.lent is None:
+        if self.open_transaction is None:
             del self.context
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from everytick.deciding.plan import plan
+from everytick.deciding.plan import plan as decide
 from everytick.domain.decisions import Plan, put_off
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.texts import CLAIM_FAILED, NO_NEXT_RUN
@@ -26,7 +26,7 @@ _log = logging.getLogger("everytick.planner")
 BATCH = 500
 """Largest batch of jobs that is planned and committed together; 500 keeps a batch's locks under 50 ms."""
 
-_MANY = 50
+_MANY_JOBS = 50
 """After a round of fewer jobs the planner does not rest: it took a few milliseconds."""
 
 
@@ -40,7 +40,7 @@ class Offers(Protocol):
 
 @value
 class RoundResult:
-    """What a round came to: how many jobs were looked at, and how many of the plans made or changed anything.
+    """How many jobs a round has planned, and how many of the plans were useful: they made or changed an occurrence.
 
     A job whose plan could not be written yet is not counted: it is still due, and is for another round.
     """
@@ -88,7 +88,7 @@ class Planner:
         await self._is_idle.wait()
 
     async def run(self) -> None:
-        """Plan whenever something may be due; endings that come by the thousand are answered together."""
+        """Plan whenever something may be due. After a long round it rests: then thousands of ends are one round."""
         while True:
             self.is_waiting = True
             await self._look.wait()
@@ -104,19 +104,20 @@ class Planner:
             finally:
                 self._has_looked.set()
             self._health.answered()
-            if planned.jobs >= _MANY:
+            if planned.jobs >= _MANY_JOBS:
                 is_useful = planned.useful * 10 >= planned.jobs
                 await asyncio.sleep(_rest_seconds(self._clock.monotonic() - began, is_useful))
 
     async def round(self) -> RoundResult:
         """Plan everything that is due now, batch by batch.
 
-        What becomes due meanwhile, by endings above all, is for the next round: else thousands
-        that end would keep those waiting that have not begun.
+        Jobs that become due meanwhile, mostly by ends, are for the next round: else the ends of
+        thousands of occurrences would delay those that have not begun.
         """
         foreseen, first = await self._foreseen(), await self._batch()
-        planned, now = foreseen + _result(first), first.batch.now
-        if not first.batch.more or not _result(first).jobs:
+        of_first, now = _result(first), first.batch.now
+        planned = foreseen + of_first
+        if not first.batch.more or not of_first.jobs:
             return planned
         # Two at once: one is decided while the other is written.
         return sum(await _side_by_side(self._all_due_by(now), self._all_due_by(now)), planned)
@@ -139,7 +140,7 @@ class Planner:
             self._read_seconds = self._clock.monotonic() - asked_at
             if by is None:
                 self._clock.learn(batch.now, asked_at)
-            # A moment that has passed and is still to come: the store's clock was set back.
+            # `by` had passed when it was read. If it is ahead again, the store's clock was set back.
             if self._is_over or batch.is_ahead:
                 return _nothing(batch, asked_at)
             snapshots = self._scope.runnable(batch.snapshots)
@@ -167,7 +168,7 @@ class Planner:
             self._write_seconds = self._clock.monotonic() - asked_at
             planned = Planned(batch, snapshots, plans, done, asked_at)
             self._inbox.put(planned)
-        if self._rollouts is not None and any(made.verdict is not None for made in plans):
+        if self._rollouts is not None and any(plan.verdict is not None for plan in plans):
             await self._rollouts.settle(planned)
         return planned
 
@@ -188,7 +189,7 @@ class Planner:
             took = timedelta(seconds=max(self._read_seconds, self._write_seconds))
             snapshot = replace(snapshot, backfill=replace(snapshot.backfill, latency=took))
         try:
-            return plan(snapshot, now, self._limit)
+            return decide(snapshot, now, self._limit)
         except Exception:  # noqa: BLE001, a schedule may be a user's code
             name = snapshot.editions[-1].job.name
             about = {"component": "scheduler", "job": name}
@@ -202,7 +203,7 @@ def _nothing(batch: Batch, asked_at: float) -> Planned:
 
 def _result(planned: Planned) -> RoundResult:
     away = sum(1 for answer in planned.done.answers if isinstance(answer, CommitAway))
-    useful = sum(1 for made in planned.plans if made.creations or made.releases or made.endings or made.spans)
+    useful = sum(1 for plan in planned.plans if plan.creations or plan.releases or plan.endings or plan.spans)
     return RoundResult(len(planned.batch.snapshots) - away, useful)
 
 

@@ -18,8 +18,11 @@ from everytick.stores.base import Commit
 
 _log = logging.getLogger("everytick.promises")
 
-_AT_ONCE = 100
+_JUDGED_AT_ONCE = 100
+"""Largest number of promises in one question."""
+
 _PUT_OFF = timedelta(minutes=1)
+"""When a promise is judged again that could not be: an edit may have mended its job by then."""
 
 
 class PromiseWatch:
@@ -36,7 +39,7 @@ class PromiseWatch:
 
     async def round(self) -> int:
         """Judge one batch of promises and ask for the notices; return how many there were."""
-        due = await self._store.promises(self._scope.current, _AT_ONCE)
+        due = await self._store.promises(self._scope.current, _JUDGED_AT_ONCE)
         owed = [*due.owed, *await self._judge(due.snapshots, due.now)]
         if owed:
             for each in owed:

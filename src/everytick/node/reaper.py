@@ -25,7 +25,8 @@ from everytick.stores.base import Claim, ClaimKey, Commit, CommitAnswer, CommitA
 
 _log = logging.getLogger("everytick.reaper")
 
-_AT_ONCE = 500
+_TAKEN_AT_ONCE = 500
+"""Largest number of claims that one question takes over: as many as the writer puts into one commit."""
 
 
 class Reaper:
@@ -67,7 +68,7 @@ class Reaper:
         if self._scope is None or self._inbox is None:
             return
         asked_at = self._clock.monotonic()
-        claims = await self._store.reattach(self._scope.current, _AT_ONCE, silent)
+        claims = await self._store.reattach(self._scope.current, _TAKEN_AT_ONCE, silent)
         if claims:
             self._inbox.put(Arrived(tuple(claims), asked_at))
 
@@ -97,8 +98,8 @@ class Reaper:
         unwritable = list(self._unwritable)
         if not silent and not overdue and not unwritable:
             return 0
-        claims = await self._store.orphans(self._name, _AT_ONCE, silent, [*overdue, *unwritable])
-        if len(claims) < _AT_ONCE:
+        claims = await self._store.orphans(self._name, _TAKEN_AT_ONCE, silent, [*overdue, *unwritable])
+        if len(claims) < _TAKEN_AT_ONCE:
             self._unwritable.difference_update(unwritable)
         return await self.settle(claims, {key.handle for key in overdue})
 
@@ -109,10 +110,10 @@ class Reaper:
         reason; `on_orphan` says what becomes of the others. Return how many there were.
         """
         beats, found = {node.id: node.beats for node in await self._store.nodes() if node.id in dead}, 0
-        while beats and (claims := await self._store.orphans(self._name, _AT_ONCE, beats)):
+        while beats and (claims := await self._store.orphans(self._name, _TAKEN_AT_ONCE, beats)):
             ended = [_asked_to_stop(claim, reason) if claim.occurrence.id in ends else claim for claim in claims]
             found += await self.settle(ended)
-            if len(claims) < _AT_ONCE:
+            if len(claims) < _TAKEN_AT_ONCE:
                 break
         return found
 

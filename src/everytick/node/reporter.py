@@ -30,11 +30,22 @@ from everytick.stores.protocols import HistoryStore, JobStore, RunStore
 _log = logging.getLogger("everytick.hooks")
 
 _CALLED_AT_ONCE = 64
+"""How many hooks run at once: each may have a thread."""
+
 _CALLED_AT_ONCE_OF_A_JOB = 8
+"""How many of them may be of one job: one whose hooks are slow must not keep others waiting."""
+
 _IN_HAND = 1_000
+"""Most reports that are kept in memory; the others stay in the store until there is room."""
+
 _IN_HAND_OF_A_JOB = 100
+"""How many of them may be of one job."""
+
 _ASKED_FOR = 100
-_LOOK_EVERY = 30.0
+"""How many reports that are not in hand one question asks for."""
+
+_LOOK_SECONDS = 30.0
+"""How often the store is asked for reports that no end on this node told of: those of other nodes' ends."""
 
 
 class Reporter:
@@ -84,7 +95,7 @@ class Reporter:
             while await self.deliver_left():
                 pass
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_EVERY):
+                async with asyncio.timeout(_LOOK_SECONDS):
                     await self._look.wait()
 
     def learn(self, hooks: HookTable) -> None:

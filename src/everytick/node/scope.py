@@ -26,6 +26,7 @@ UNKNOWN_KEPT = 1_000
 question to the store carries the list."""
 
 _RUNNABLE_KEPT = 100_000
+"""Most versions of jobs that are remembered as runnable: some 20 megabytes."""
 
 
 class Labels(Protocol):
@@ -81,18 +82,18 @@ class Scope:
         self.current = NodeScope(node, met=expected)
         """What to ask for now."""
         self.on_time, self.late = self.current, cast("NodeScope | None", None)
-        """The same without the lane for what is late, and that lane alone; None while there is nothing of it."""
+        """The same without the lane of late occurrences, and that lane alone; None while no occurrence is in it."""
         self.refused: dict[str, str] = {}
-        """Why the last that came of which job could not be run here."""
+        """Why the last occurrence of a job that came could not be run here, by job id."""
         self.plans_unknown = False
-        """Whether also jobs are planned of which this node does not know what to call."""
+        """Whether the node also plans jobs that it cannot run."""
         self._texts: tuple[str, ...] = ()
         self._expected = expected
         self._unknown: dict[str, str] = {}  # the needs of each job that cannot run here
-        self._given_up: set[str] = set()
-        self._told: dict[str, str] = {}
-        self._left: tuple[str, ...] = ()
-        self._runnable: set[tuple[str, int]] = set()
+        self._given_up: set[str] = set()  # needs that so many such jobs have that none of them is asked for
+        self._told: dict[str, str] = {}  # what the log says of each of these jobs
+        self._left: tuple[str, ...] = ()  # jobs that are never asked for
+        self._runnable: set[tuple[str, int]] = set()  # ids and versions that can run here
 
     def of_another_store(self) -> "Scope":
         """Return what the same node asks a store about that has other jobs."""
@@ -131,8 +132,9 @@ class Scope:
         if snapshot.retire_at is not None or self.plans_unknown:
             # One that retires only ends, for which nothing has to be known of it.
             return True
-        # A node that can run what is in force plans the job. One that is to come may need newer code.
-        job = next((each for each in reversed(snapshot.editions) if not each.has_waited), snapshot.editions[0]).job
+        # A node that can run the version in force plans the job. A version that is to come may need newer code.
+        in_force = (edition for edition in reversed(snapshot.editions) if not edition.has_waited)
+        job = next(in_force, snapshot.editions[0]).job
         if (job.id, job.version) in self._runnable:
             return True
         why = self._why_not(job)
@@ -169,9 +171,9 @@ class Scope:
         # Many occurrences of one job may come with one claim, and again with each look: it is told once.
         if self._told.get(job.id) != why:
             _log.warning("job '%s' cannot run here and is left to other nodes: %s", job.name, why)
-        for kept in (self._told, self.refused):
-            if len(kept) >= UNKNOWN_KEPT:
-                kept.pop(next(iter(kept)))
+        for reasons in (self._told, self.refused):
+            if len(reasons) >= UNKNOWN_KEPT:
+                reasons.pop(next(iter(reasons)))
         self._told[job.id] = self.refused[job.id] = why
         self._runnable.discard((job.id, job.version))
         if len(self._unknown) >= UNKNOWN_KEPT:
@@ -183,7 +185,7 @@ class Scope:
     def _give_up(self, job: Job) -> None:
         needs = job.needs
         self._given_up.add(needs)
-        self._unknown = {id_: each for id_, each in self._unknown.items() if each != needs}
+        self._unknown = {id_: others for id_, others in self._unknown.items() if others != needs}
         shown = ", ".join(needs.split("\n")) or "nothing"
         _log.error(
             "more than %d jobs that need %s cannot run here, '%s' among them: this node leaves all that need it to "
@@ -194,7 +196,7 @@ class Scope:
         )
 
     def came(self, jobs: Iterable[str]) -> None:
-        """Occurrences of these jobs came and can be run."""
+        """Note that occurrences of these jobs came and can be run."""
         for job_id in jobs:
             self.refused.pop(job_id, None)
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _LEAST = timedelta(milliseconds=10)
+"""Shortest duration that a setting may have, if it has no other bound: asking more often would keep a node busy."""
+
 _MOST_SLOTS = 100_000
+"""Largest number that a setting which counts slots, threads, processes or jobs may have."""
 
 LATE_SHARE = 0.25
 """The share of slots for what is late, unless a setting says otherwise: a catch-up takes four times as long."""

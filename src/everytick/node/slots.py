@@ -33,8 +33,13 @@ _AT_ONCE = 500
 """Largest number that one claim asks for on a node with fewer slots: its answer keeps the loop for 10 ms or so."""
 
 _WINDOW_SECONDS = 0.02
+"""The rate is measured no more often than this: over less time, one slot more or less would change it too much."""
+
 _FORGOTTEN_SECONDS = 0.25
-_KEPT = 16
+"""After a pause of this length the older rate says nothing any more, and only the newest measure counts."""
+
+_AVERAGED_BODIES = 16
+"""The length of a body is averaged over about this many: the mean follows a change of load within a few bodies."""
 
 
 class Slots:
@@ -42,10 +47,12 @@ class Slots:
 
     def __init__(self, count: int, monotonic: Callable[[], float], engine_slots: int = 1_000) -> None:
         self.count, self.busy = count, 0
-        self._engine_slots, self.lent = engine_slots, 0
+        self._engine_slots = engine_slots
+        self.busy_engine_slots = 0
+        """How many occurrences only wait for engines, and take an engine slot instead of a slot of this node."""
         self._monotonic = monotonic
-        self._since, self._freed, self._rate = monotonic(), 0, 0.0
-        self._length = self._square = 0.0
+        self._measured_at, self._freed, self._rate = monotonic(), 0, 0.0
+        self._mean_seconds = self._mean_square = 0.0
         self._has_given_back = False
         self.backlog: deque[OwnedOccurrence] = deque()
         """The occurrences that were claimed and wait for a slot, first come first."""
@@ -76,17 +83,17 @@ class Slots:
         self._freed += 1
         self.freed_at = now
 
-    def lend(self) -> bool:
-        """Count an occurrence that engines carry out, and that needs no slot. False if there are enough of these."""
-        if self.lent >= self._engine_slots:
+    def take_engine_slot(self) -> bool:
+        """Count an occurrence that engines carry out, and that needs no slot here. False if no engine slot is free."""
+        if self.busy_engine_slots >= self._engine_slots:
             return False
-        self.lent += 1
+        self.busy_engine_slots += 1
         return True
 
     def ran(self, seconds: float) -> None:
         """Learn how long an attempt has taken."""
-        self._length += (seconds - self._length) / _KEPT
-        self._square += (seconds * seconds - self._square) / _KEPT
+        self._mean_seconds += (seconds - self._mean_seconds) / _AVERAGED_BODIES
+        self._mean_square += (seconds * seconds - self._mean_square) / _AVERAGED_BODIES
 
     def give_back(self) -> None:
         """Note that a claim had to be given back: nothing is claimed ahead until something has begun."""
@@ -98,7 +105,7 @@ class Slots:
 
         A plain mean would be that of a heartbeat which ends at once, while long bodies keep all other slots.
         """
-        return self._square / self._length if self._length else 0.0
+        return self._mean_square / self._mean_seconds if self._mean_seconds else 0.0
 
     # ------------------------------------------------------------------------------------------- how many to claim now
 
@@ -128,12 +135,12 @@ class Slots:
     def _measure(self) -> None:
         """Take the slots freed since the last measure into the rate; after a pause only these count."""
         now = self._monotonic()
-        passed = now - self._since
+        passed = now - self._measured_at
         if passed < _WINDOW_SECONDS:
             return
         rate = self._freed / passed
         self._rate = rate if passed > _FORGOTTEN_SECONDS else (self._rate + rate) / 2
-        self._since, self._freed = now, 0
+        self._measured_at, self._freed = now, 0
 
     # --------------------------------------------------------------------------------------------------- reservations
 
@@ -176,7 +183,7 @@ class Slots:
             self.backlog.remove(occurrence)
 
     def take_backlog(self) -> list[OwnedOccurrence]:
-        """Empty the backlog and return its claims."""
+        """Empty the backlog and return its occurrences."""
         waiting = list(self.backlog)
         self.backlog.clear()
         return waiting

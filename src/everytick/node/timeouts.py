@@ -24,12 +24,17 @@ if TYPE_CHECKING:
 _log = logging.getLogger("everytick.executor")
 
 _ROUND_SECONDS = 0.25
+"""How often open attempts are looked at: most bodies end before the first look, and cost nothing here."""
+
 _SHORT = timedelta(seconds=2 * _ROUND_SECONDS)
-_SHOWN_AFTER = 1.0
+"""A shorter timeout might pass before the first look, so its alarm is set when the attempt begins."""
+
+_SHOWN_AFTER_SECONDS = 1.0
+"""Only attempts that have run for this long are noted in the store: a person can hardly look for a shorter one."""
 
 
 class Timeouts:
-    """Winds the timeouts of attempts and keeps their notes in the store."""
+    """Sets the alarms for the timeouts of attempts, and keeps their notes in the store."""
 
     def __init__(
         self,
@@ -47,7 +52,7 @@ class Timeouts:
         self._is_alarm_set = False
 
     def begun(self, attempt: OpenAttempt, seconds_ago: float = 0.0) -> None:
-        """Look at it again in a moment; a timeout shorter than that is wound now.
+        """Look at it again in a moment; the alarm of a timeout that is shorter than that is set now.
 
         An attempt that an engine carries out for an earlier owner began `seconds_ago`.
         """
@@ -63,7 +68,7 @@ class Timeouts:
             self._set_alarm()
 
     def timed(self, attempt: OpenAttempt) -> None:
-        """Wind the timeout of an attempt that has only now begun."""
+        """Set the alarm for the timeout of an attempt that has only now begun."""
         timeout = attempt.occurrence.claim.header.rules.tasks[attempt.place].timeout
         if timeout is not None and attempt.is_open and attempt.context._halt is None and attempt.alarm is None:
             attempt.since = self._clock.monotonic()
@@ -71,7 +76,7 @@ class Timeouts:
 
     def ended(self, attempt: OpenAttempt) -> None:
         """Drop the attempt and its alarm. Its output and progress are noted, also of a very short attempt."""
-        # Kept until the next round, thousands that are over would fill the memory that the next ones could use.
+        # Not left to the next round: until then, thousands that are over would stay in memory.
         self._young.pop(attempt, None)
         if attempt.alarm is not None:
             self._alarms.turn_off(attempt.alarm)
@@ -93,13 +98,13 @@ class Timeouts:
         self._alarms.after(_ROUND_SECONDS, self._inbox, TimeoutsDue())
 
     def _limit(self, attempt: OpenAttempt, timeout: timedelta) -> None:
-        """Set the timeout of an attempt. It counts on the monotonic clock, not on the store's."""
+        """Set the alarm for the timeout of an attempt. It counts on the monotonic clock, not on the store's."""
         seconds = attempt.since + timeout.total_seconds() - self._clock.monotonic()
         attempt.alarm = self._alarms.after(seconds, self._inbox, TimeoutPassed(attempt))
 
     def round(self) -> None:
-        """Wind the timeouts of attempts that are still open, and write notes about those that people may look for."""
-        # First, so that the next attempt winds it again although something goes wrong below.
+        """Set the alarms of attempts that are still open, and write notes about those that people may look for."""
+        # First, so that the next attempt sets it again although something goes wrong below.
         self._is_alarm_set = False
         for attempt in self._young:
             if attempt.is_open:
@@ -111,7 +116,7 @@ class Timeouts:
         self._old = [attempt for attempt in self._old if attempt.is_open]
         now = self._clock.monotonic()
         for attempt in self._old:
-            if now - attempt.since >= _SHOWN_AFTER:
+            if now - attempt.since >= _SHOWN_AFTER_SECONDS:
                 self._note(attempt)
         if self._notes and self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(self._write())
@@ -119,10 +124,10 @@ class Timeouts:
             self._set_alarm()
 
     def _note(self, attempt: OpenAttempt) -> None:
-        known = attempt.progress_made, attempt.log_place
-        if attempt.noted != known:
-            attempt.noted = known
-            note = Note(attempt.task, attempt.number, attempt.context.started_at, *known)
+        news = attempt.progress_made, attempt.log_place
+        if attempt.noted != news:
+            attempt.noted = news
+            note = Note(attempt.task, attempt.number, attempt.context.started_at, *news)
             self._notes.append((attempt.occurrence.claim, note))
 
     async def _write(self) -> None:

@@ -100,10 +100,10 @@ class Transactions:
         if attempt.has_transacted:
             raise RuntimeError("an attempt has one transaction, and this one has had it: put all writes into one block")
         attempt.has_transacted = True
-        occurrence.turn = occurrence.turn or asyncio.Lock()
-        lent = attempt.lent = LentTransaction(self._store.transaction(occurrence.claim))
+        occurrence.transaction_lock = occurrence.transaction_lock or asyncio.Lock()
+        lent = attempt.open_transaction = LentTransaction(self._store.transaction(occurrence.claim))
         step: Step | None = None
-        async with occurrence.turn:
+        async with occurrence.transaction_lock:
             occurrence.deferred = []
             try:
                 await occurrence.written()
@@ -115,7 +115,7 @@ class Transactions:
                     step = await self._commit(attempt, lent, task)
                     attempt.is_settled = True
             finally:
-                attempt.lent = None
+                attempt.open_transaction = None
                 # A transaction that was taken away has ended: events that are deferred now belong to another.
                 if not lent.was_taken:
                     self._end(occurrence, step)
@@ -132,8 +132,8 @@ class Transactions:
 
     def take_back(self, attempt: OpenAttempt) -> None:
         """End the transaction of an attempt that is left behind, unless its commit is under way."""
-        if attempt.lent is not None and not attempt.lent.is_committing:
-            task = asyncio.get_running_loop().create_task(self._take_back(attempt, attempt.lent))
+        if attempt.open_transaction is not None and not attempt.open_transaction.is_committing:
+            task = asyncio.get_running_loop().create_task(self._take_back(attempt, attempt.open_transaction))
             self._taking_back.add(task)
             task.add_done_callback(self._taking_back.discard)
 
@@ -143,7 +143,7 @@ class Transactions:
         The lock is replaced too: a retry must not wait for an attempt that does not end.
         """
         occurrence = attempt.occurrence
-        deferred, occurrence.deferred, occurrence.turn = occurrence.deferred or [], None, None
+        deferred, occurrence.deferred, occurrence.transaction_lock = occurrence.deferred or [], None, None
         try:
             await lent.take_back()
         except Exception:  # noqa: BLE001, its connection may be gone

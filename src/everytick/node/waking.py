@@ -14,20 +14,21 @@ from everytick.node.planner import Planner
 from everytick.node.scope import Scope
 from everytick.node.tools import Tools
 from everytick.stores.addresses import AnyStore
+from everytick.stores.base import Ahead
 
 _log = logging.getLogger("everytick.node")
 
 _LONGEST_SECONDS = 3600.0
-"""The store hears that something is expected within this time, also where nothing is."""
+"""How long the store's bell is asked to wait if nothing is known to come. The poll ends the wait sooner."""
 
-_STEP = timedelta(seconds=1)
+_CLOCK_STEP = timedelta(seconds=1)
 """Less than this is no step back of the store's clock: two answers may overtake each other."""
 
 _PLAN_FIRST_SECONDS = 0.02
 """How long the planner goes first: most rounds take a few milliseconds, and a long one is not waited for."""
 
-_NAMED = 20
-"""How many jobs are named in the log; `everytick doctor` names all of them."""
+_JOBS_NAMED = 20
+"""How many jobs the log names; `everytick doctor` names all of them."""
 
 
 class Waking:
@@ -35,40 +36,45 @@ class Waking:
 
     def __init__(self, store: AnyStore, tools: Tools, scope: Scope, planner: Planner, calm: Calm, inbox: Inbox) -> None:
         self._store, self._scope, self._planner, self._calm, self._inbox = store, scope, planner, calm, inbox
-        self._clock, self._offset, self._health, self._node = tools.clock, tools.offset, tools.health, tools.inbox
-        self._poll = tools.settings.poll.total_seconds()
-        self._told: datetime | None = None
+        self._clock, self._offset, self._health, self._node_inbox = tools.clock, tools.offset, tools.health, tools.inbox
+        self._poll_seconds = tools.settings.poll.total_seconds()
+        self._last_told: datetime | None = None
         self._limits = LimitWatch(store, tools.listeners)
 
     async def run(self) -> None:
         """Sleep until something may be due, and put LookWanted; repeat until stopped."""
         while True:
-            asked_at = self._clock.monotonic()
-            ahead = await in_time(self._store.ahead(self._scope.current))
-            if self._told is not None and ahead.now < self._told - _STEP:
-                await self.settle_clock()
-            self._told = ahead.now
-            self._clock.learn(ahead.now, asked_at)
-            self._offset.compare(ahead.now)
-            self._health.answered()
-            await self._limits.look(ahead.limit_changes)
+            ahead = await self._ahead()
             if ahead.needs and self._scope.hear(ahead.needs):
                 # This was an answer about less than the node meets now.
                 self._inbox.put(LookWanted())
                 continue
             moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
             # Counted from the answer: a store's clock may be set back, and this node's clock is then ahead for a while.
-            until = min([_LONGEST_SECONDS, *((moment - ahead.now).total_seconds() for moment in moments)])
+            seconds = min([_LONGEST_SECONDS, *((moment - ahead.now).total_seconds() for moment in moments)])
             if ahead.alone and ahead.wake_at is not None:
-                until = await self._foresee(ahead.wake_at, until)
-            is_rung = await self._rung(until)
+                seconds = await self._foresee(ahead.wake_at, seconds)
+            is_rung = await self._wait_for_bell(seconds)
             self._inbox.put(LookWanted())
-            await self._planned()
+            await self._let_planner_go_first()
             if is_rung:
-                self._node.put(BeatWanted())
+                self._node_inbox.put(BeatWanted())
 
-    async def _planned(self) -> None:
-        """Let the planner go first: another question to the store now would only be in its way (`bench/pickup.py`)."""
+    async def _ahead(self) -> Ahead:
+        """Ask the store what comes next. Its answer also tells the time, and that it is well."""
+        asked_at = self._clock.monotonic()
+        ahead = await in_time(self._store.ahead(self._scope.current))
+        if self._last_told is not None and ahead.now < self._last_told - _CLOCK_STEP:
+            await self.settle_clock()
+        self._last_told = ahead.now
+        self._clock.learn(ahead.now, asked_at)
+        self._offset.compare(ahead.now)
+        self._health.answered()
+        await self._limits.look(ahead.limit_changes)
+        return ahead
+
+    async def _let_planner_go_first(self) -> None:
+        """Wait for the planner: another question to the store now would only be in its way (`bench/pickup.py`)."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PLAN_FIRST_SECONDS):
                 await self._planner.looked()
@@ -76,27 +82,31 @@ class Waking:
     async def settle_clock(self) -> None:
         """Let everything go on that was written while the store's clock was ahead; name the jobs that cannot."""
         ahead = await self._store.settle_clock()
-        for name, watermark in ahead[:_NAMED]:
+        for name, watermark in ahead[:_JOBS_NAMED]:
             _log.warning(JOB_AHEAD.format(name=name, watermark=watermark.isoformat()))
-        if len(ahead) > _NAMED:
+        if len(ahead) > _JOBS_NAMED:
             _log.warning(
-                "%d more jobs are decided ahead of the store's clock; everytick doctor names them", len(ahead) - _NAMED
+                "%d more jobs are decided ahead of the store's clock; everytick doctor names them",
+                len(ahead) - _JOBS_NAMED,
             )
 
-    async def _foresee(self, at: datetime, until: float) -> float:
-        """Decide in an idle moment what the next instant brings, where no other node can; return how long to sleep."""
-        if until > LEAD_SECONDS:
-            return until - LEAD_SECONDS
+    async def _foresee(self, at: datetime, seconds: float) -> float:
+        """Plan the instant `at`, which is `seconds` away, if that is soon and the engine is idle.
+
+        Returns how many seconds to sleep.
+        """
+        if seconds > LEAD_SECONDS:
+            return seconds - LEAD_SECONDS
         if not self._calm.is_calm():
-            return min(until, LEAD_SECONDS / 4)
+            return min(seconds, LEAD_SECONDS / 4)
         began = self._clock.monotonic()
         await self._planner.foresight.look(at, self._calm.is_calm)
-        return max(0.0, until - (self._clock.monotonic() - began))
+        return max(0.0, seconds - (self._clock.monotonic() - began))
 
-    async def _rung(self, until: float) -> bool:
-        """Wait for the bell, no longer than the poll; the store hears how soon something is expected."""
+    async def _wait_for_bell(self, seconds: float) -> bool:
+        """Return whether the bell rang within this time or the poll; the store hears how soon something is expected."""
         try:
-            async with asyncio.timeout(min(until, self._poll)):
-                return await self._store.bell(until)
+            async with asyncio.timeout(min(seconds, self._poll_seconds)):
+                return await self._store.bell(seconds)
         except TimeoutError:
             return False

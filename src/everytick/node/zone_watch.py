@@ -20,7 +20,8 @@ from everytick.stores.addresses import AnyStore
 
 _log = logging.getLogger("everytick.node")
 
-_AT_ONCE = 500
+_JOBS_AT_ONCE = 500
+"""How many jobs one question reads: their snapshots fit into memory."""
 
 KEPT = "the zone tables changed"
 """Why a run is moved to the time that it had by the old tables."""
@@ -30,8 +31,8 @@ async def moved_runs(store: AnyStore) -> list[ZoneMove]:
     """Return the jobs in service of which runs to come move by the zone tables of this process."""
     found: list[ZoneMove] = []
     records = [record for record in await store.list() if record.next_run is not None]
-    for place in range(0, len(records), _AT_ONCE):
-        some = {record.job.id: record for record in records[place : place + _AT_ONCE]}
+    for place in range(0, len(records), _JOBS_AT_ONCE):
+        some = {record.job.id: record for record in records[place : place + _JOBS_AT_ONCE]}
         seen, coming, now = await store.look(list(some)), await store.ask(ComingRuns(list(some))), await store.now()
         for id_, snapshot in seen.items():
             next_run = some[id_].next_run
