@@ -11,6 +11,7 @@ import asyncio
 import logging
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchfiles._rust_notify import RustNotify
@@ -34,6 +35,9 @@ RESCAN = timedelta(minutes=1)
 
 _RETRY = timedelta(seconds=5)
 """How soon a store that was away is tried again."""
+
+_MISSING = timedelta(seconds=1)
+"""How often a folder that is missing is looked for: no event says that it is back, and the look is one `stat`."""
 # Files are copied one after another: read them once no event has come for a moment, but do not wait for ever.
 _REST_MS, _LONGEST_MS = 100, 600
 
@@ -76,11 +80,17 @@ class FolderWatch:
         """Sync the folder and each change of it until stopped. While the store is away, try again."""
         try:
             while not self._stop.is_set():
-                wait = self._rescan if await self._looked() else min(_RETRY, self._rescan)
-                await self._hint(wait)
+                answered = await self._looked()
+                await self._hint(self._pause(answered))
         finally:
             self._stop.set()
             self.close()
+
+    def _pause(self, answered: bool) -> timedelta:
+        """Return how long to wait for an event before the next look."""
+        if not self._folder.path.is_dir():
+            return min(_MISSING, self._rescan)
+        return self._rescan if answered else min(_RETRY, self._rescan)
 
     async def _looked(self) -> bool:
         """Sync once. An internal error is logged, and the next sync comes as usual."""
@@ -143,11 +153,11 @@ class FolderWatch:
             _log.info("%s: %s in %s; changes are live at once", self._folder.path, jobs, files)
 
     def _complain(self, mistakes: set[Mistake]) -> None:
-        """Log each mistake once, and once when its file is valid again."""
+        """Log each mistake once, and once when its file is valid again or removed."""
         for mistake in sorted(mistakes - self._known, key=str):
             _log.warning("%s (keeping the last valid version)", mistake)
         for file in sorted({mistake.file for mistake in self._known} - {mistake.file for mistake in mistakes}):
-            _log.info("%s: in order again", file)
+            _log.info("%s: %s", file, "in order again" if Path(file).exists() else "is removed, and so are its mistakes")
         self._known = mistakes
 
     def _look_out(self) -> None:

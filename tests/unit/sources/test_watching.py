@@ -4,7 +4,10 @@ import asyncio
 import threading
 from pathlib import Path
 
+import pytest
+
 from everytick.sources.files import Folder, SourceEvent
+from everytick.sources.syncing import Synced
 from everytick.sources.watching import FolderWatch
 from everytick.stores.addresses import store_of
 
@@ -45,3 +48,47 @@ async def test_a_slow_look_does_not_hide_what_a_later_one_found(tmp_path: Path) 
     watch.close()
     await store.close()
     assert [state.path.name for state in folder.files] == ["new.yaml", "old.yaml"]
+
+
+async def test_a_folder_that_comes_back_is_live_within_seconds(tmp_path: Path) -> None:
+    """A deploy that moves the folder away and puts another in its place is no reason to wait for the next rescan."""
+    folder, away = tmp_path / "jobs", tmp_path / "away"
+    folder.mkdir()
+    (folder / "a.yaml").write_text(GOOD)
+    store = store_of("memory://")
+    await store.open()
+    heard: asyncio.Queue[Synced] = asyncio.Queue()
+    watch = FolderWatch(store, Folder(folder), told=heard.put_nowait)
+    running = asyncio.create_task(watch.run())
+    try:
+        async with asyncio.timeout(30):
+            assert not (await heard.get()).mistakes
+            folder.rename(away)
+            while not (await heard.get()).mistakes:
+                pass
+            (away / "b.yaml").write_text(GOOD.replace("nightly", "second"))
+            away.rename(folder)
+            while (found := await heard.get()).mistakes:
+                pass
+    finally:
+        watch.stop()
+        await running
+        await store.close()
+    assert [(change.kind, change.name) for change in found.changes if change.kind == "added"] == [("added", "second")]
+
+
+async def test_a_broken_file_that_is_removed_is_not_called_in_order(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a.yaml").write_text("version: 1\njobs: 3\n")
+    store = store_of("memory://")
+    await store.open()
+    watch = FolderWatch(store, Folder(tmp_path))
+    await watch.look()
+    (tmp_path / "a.yaml").unlink()
+    with caplog.at_level("INFO", "everytick.files"):
+        await watch.look()
+    watch.close()
+    await store.close()
+    assert f"{tmp_path}/a.yaml: is removed, and so are its mistakes" in caplog.messages
+    assert "in order again" not in caplog.text
