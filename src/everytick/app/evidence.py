@@ -13,7 +13,7 @@ from everytick.deciding.promises import broken_by
 from everytick.domain.ids import occurrence_id
 from everytick.domain.limits import reaches_of_job
 from everytick.domain.lookups import Breaches, Editions, LaterRequests, LimitsAndBrakes, Spans
-from everytick.domain.nodes import unknown_targets
+from everytick.domain.nodes import unknown_targets, unmet_needs
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
@@ -69,6 +69,7 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
     broken, likely = await _promises(store, record, snapshot, at)
     if any(not broken_by(occurrence, broken) for occurrence in occurrences if occurrence.cause is Cause.SCHEDULE):
         broken = ()
+    unmet = at <= now and not occurrences and not spans and await _is_unmet(store, record, now - node_timeout)
     unclaimed = [occurrence for occurrence in occurrences if occurrence.status in _UNCLAIMED]
     return Evidence(
         at=at,
@@ -80,13 +81,13 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
         removed_at=record.removed_at,
         removed_by=record.removed_by,
         older=tuple(older),
-        refused=await _refused(store, record, now - node_timeout) if waits else "",
+        refused=await _refused(store, record, now, now - node_timeout) if waits or unmet else "",
         parked_reason=record.parked_reason or "",
         breaches=broken,
         forecasts=likely,
         held_back=await _held_back(store, record, unclaimed[0]) if unclaimed else "",
         frozen=await _frozen(store, record, at) if at > now else "",
-        unmet=at <= now and not occurrences and not spans and await _is_unmet(store, record, now - node_timeout),
+        unmet=unmet,
     )
 
 
@@ -141,7 +142,7 @@ async def _is_unmet(store: AnyStore, record: JobRecord, since: datetime) -> bool
     return all(record.job.id in dict(facts.unknown_targets) for facts in able)
 
 
-async def _refused(store: AnyStore, record: JobRecord, since: datetime) -> str:
-    """Return why no living node can run the job, an empty text if one may."""
-    living = await _living(store, since)
-    return unknown_targets([record.job], living).get(record.job.name, "")
+async def _refused(store: AnyStore, record: JobRecord, now: datetime, since: datetime) -> str:
+    """Return why no living node can run the job, an empty text if one may or no node lives."""
+    living, jobs = await _living(store, since), [record.job]
+    return (unmet_needs(jobs, living, now) | unknown_targets(jobs, living)).get(record.job.name, "")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from everytick.sources.yaml_reader import Mistake
     from everytick.stores.addresses import AnyStore
 
+_log = logging.getLogger("everytick.app")
+
 _REGISTER_SECONDS = 2.0
 """How long a stop waits for the store to learn that this node has no broken files."""
 
@@ -40,6 +43,7 @@ class JobsFolder:
         self._broken: Broken = {}
         self._refused: dict[str, tuple[Mistake, ...]] = {}
         self._node: Node | None = None
+        self._why: Callable[[Job], str] = lambda job: ""
         self._task: asyncio.Task[None] | None = None
 
     async def read(self) -> None:
@@ -64,6 +68,11 @@ class JobsFolder:
     def jobs(self) -> list[Job]:
         """The jobs that the files define now."""
         return [found.job for found in self._folder.jobs.values()]
+
+    def warn_of_unknown(self, why: Callable[[Job], str]) -> None:
+        """Log which jobs this node cannot run, now and after every change; `why` tells the reason."""
+        self._why = why
+        _warn_of_unknown(self.jobs, why)
 
     async def watch(self, node: Node) -> None:
         """Sync every change from now on, and tell of mistakes through this node."""
@@ -98,8 +107,10 @@ class JobsFolder:
             self._refused[mistake.file] = (*self._refused.get(mistake.file, ()), mistake)
         if self._node is None:
             self._broken = broken
-        else:
-            await self._tell(self._node, broken)
+            return
+        changed = {change.name for change in synced.changes if change.kind in ("added", "changed")}
+        _warn_of_unknown((job for job in self.jobs if job.name in changed), self._why)
+        await self._tell(self._node, broken)
 
     async def _tell(self, node: Node, broken: Broken) -> None:
         """Tell once which files are broken now and which are mended."""
@@ -112,6 +123,13 @@ class JobsFolder:
             await node.register(reasons, self._folder.stale)
         finally:
             _tell_events(node, before, broken)
+
+
+def _warn_of_unknown(jobs: Iterable[Job], why: Callable[[Job], str]) -> None:
+    """Log which of these jobs this node cannot run, before their first instant comes; another node may be able to."""
+    for job in jobs:
+        if reason := why(job):
+            _log.warning("job '%s' cannot run on this node: %s", job.name, reason)
 
 
 def _tell_events(node: Node, before: Broken, broken: Broken) -> None:

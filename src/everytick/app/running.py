@@ -145,7 +145,8 @@ class Lifecycle(StoreAccess):
             _warn_of_unsendable(self._folder.jobs, self.settings)
         node = self._made_node(store)
         if self._folder is not None:
-            _warn_of_unknown(self._folder.jobs, self._catalogue)
+            assert self._catalogue is not None, "a node is made with a catalogue"
+            self._folder.warn_of_unknown(self._catalogue.why)
         await node.start()
         self._node = node
         # Jobs may have been defined while the node started.
@@ -455,16 +456,6 @@ def _warn_of_unsendable(jobs: Iterable[Job], settings: NodeSettings) -> None:
 
         text = "job '%s' sends e-mail and this node has no smtp setting: its e-mail waits for a node that has one"
         logging.getLogger("everytick.app").warning(text, name)
-
-
-def _warn_of_unknown(jobs: Iterable[Job], catalogue: Catalogue | None) -> None:
-    """Log which jobs of files this node cannot run, before their first instant comes; another node may be able to."""
-    assert catalogue is not None, "a node is made with a catalogue"
-    for job in jobs:
-        if why := catalogue.why(job):
-            import logging
-
-            logging.getLogger("everytick.app").warning("job '%s' cannot run on this node: %s", job.name, why)
 
 
 def _unsendable(jobs: Iterable[Job], settings: NodeSettings) -> Iterator[str]:

@@ -75,7 +75,8 @@ def told_late(evidence: Evidence) -> Explanation:
             return answer(evidence, Verdict.DISABLED, "the job is disabled, and nothing of it is decided meanwhile")
         told = _planned(evidence, plan(snapshot, evidence.now))
         said = "" if told is None else f"; the next plan would say: {told.text.partition(': ')[2]}"
-        why = "; no node that can run it is up" if evidence.unmet else ""
+        reason = f" ({evidence.refused})" if evidence.refused else ""
+        why = f"; no node that can run it is up{reason}" if evidence.unmet else ""
         text = f"it is due and no node has decided about it yet{why}{said}"
         return answer(evidence, Verdict.NOT_DECIDED_YET, text)
     created = evidence.definitions[-1].created_at

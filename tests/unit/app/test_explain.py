@@ -124,9 +124,10 @@ async def test_what_no_node_that_is_up_can_run_is_told_so(told: Told) -> None:
     await told.store.beat("other", [], facts)
     found = await told.asked(at(10))
     assert found.verdict is Verdict.NOT_DECIDED_YET
-    assert "no node that can run it is up" in found.text
-
     [record] = await told.tick.jobs()
+    how = f"start one that has the application {record.needs.removeprefix('code:')}"
+    assert f"; no node that can run it is up ({how}); the next plan would say" in found.text
+
     await told.store.beat("own", [], replace(facts, met=(record.needs,)))
     assert "no node that can run it is up" not in (await told.asked(at(10))).text
 

@@ -76,6 +76,23 @@ async def test_jobs_of_files_that_cannot_or_will_not_run_are_warned_of_at_the_st
     assert any(text.startswith("job 'old' will not run: its schedule (once, at 2020-01-01") for text in said)
 
 
+async def test_jobs_of_a_file_that_appears_later_and_cannot_run_are_warned_of_too(
+    jobs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B9: the log of the running node is where an operator looks after saving a file."""
+    tick = Everytick("memory://", jobs=jobs)
+    heard = Heard(tick)
+    async with tick:
+        (jobs / "calls.yaml").write_text("version: 1\njobs:\n  calls: {schedule: '@yearly', call: 'os:getcwd'}\n")
+        # The broken file comes with the same look or a later one, and the event says that the look is over.
+        (jobs / "broken.yaml").write_text("version: 1\njobs: 3\n")
+        await heard.until(Happening.DEFINITION_BROKEN)
+
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    advice = "calls of 'os' are not allowed here: write allow_calls = [\"os\"] into everytick.toml"
+    assert f"job 'calls' cannot run on this node: task 'calls': {advice}" in said
+
+
 async def test_a_folder_that_is_not_there_is_refused_at_the_start(jobs: Path) -> None:
     with pytest.raises(InvalidSetting, match="is no folder: make it, or name another one"):
         async with Everytick("memory://", jobs=jobs / "gone"):
