@@ -117,12 +117,21 @@ def _estimated(group: AgendaGroup, through: datetime) -> Iterator[tuple[int, int
 
 
 def _crowds(groups: Sequence[AgendaGroup], shared: Mapping[datetime, int], slots: int) -> Iterator[Crowd]:
-    """Give the instants that most jobs share, the fullest first."""
+    """Give the instants that most jobs share, the fullest first.
+
+    The same jobs meet again every hour or day: who waits is found out once for each set of jobs.
+    """
     many = ((count, at) for at, count in shared.items() if count >= _LEAST_SHARED)
+    paused = [each for group in groups for each in group.jobs if each.pause is not None]
+    known: dict[object, tuple[tuple[str, ...], int, timedelta]] = {}
     for count, at in nlargest(_MOST_CROWDS, many, key=lambda pair: (pair[0], -pair[1].timestamp())):
-        jobs = [each for group in groups if _names(group.instants, at) for each in group.jobs if not each.pauses(at)]
-        waiting, longest = waits([_usual(each) for each in jobs], slots)
-        yield Crowd(at, count, tuple(each.job.name for each in jobs), waiting, longest)
+        places = [place for place, group in enumerate(groups) if _names(group.instants, at)]
+        key = (*places, None, *(each.job.id for each in paused if each.pauses(at)))
+        if key not in known:
+            jobs = [each for place in places for each in groups[place].jobs if not each.pauses(at)]
+            names = tuple(each.job.name for each in jobs)
+            known[key] = names, *waits([_usual(each) for each in jobs], slots)
+        yield Crowd(at, count, *known[key])
 
 
 def _names(instants: Sequence[datetime], at: datetime) -> bool:

@@ -67,6 +67,23 @@ def test_jobs_with_one_schedule_are_enumerated_once() -> None:
     assert found.crowds[0].waiting == 420
 
 
+def test_the_jobs_of_a_crowd_are_those_that_start_at_its_instant() -> None:
+    """Who waits is found out once for each set of jobs: another group or a pause makes another set."""
+    daily, hourly = cron("0 2 * * *", tz="UTC"), cron("0 * * * *", tz="UTC")
+    until_tomorrow = PausedSpan(NOW - HOUR, NOW + DAY)
+    jobs = [
+        planned("a", daily, HOUR),
+        planned("b", daily, HOUR, until_tomorrow),
+        planned("c", hourly),
+        planned("d", hourly),
+    ]
+    crowds = {crowd.at: (crowd.jobs, crowd.starts, crowd.waiting) for crowd in agenda_of(jobs, NOW, slots=2).crowds}
+    tonight = NOW.replace(hour=2, minute=0) + DAY
+    assert crowds[tonight] == (("a", "c", "d"), 3, 1)
+    assert crowds[tonight + HOUR] == (("c", "d"), 2, 0)
+    assert {crowds[tonight + day * DAY] for day in range(1, 6)} == {(("a", "b", "c", "d"), 4, 2)}
+
+
 def test_the_fullest_instant_comes_first_with_who_waits() -> None:
     jobs = [planned(f"two-{n}", cron("0 2 * * *", tz="UTC"), 10 * MINUTE) for n in range(3)]
     jobs += [planned(f"three-{n}", cron("0 3 * * 6", tz="UTC"), MINUTE) for n in range(2)]
