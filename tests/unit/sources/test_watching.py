@@ -57,7 +57,7 @@ async def test_a_folder_that_comes_back_is_live_within_seconds(tmp_path: Path) -
     (folder / "a.yaml").write_text(GOOD)
     store = store_of("memory://")
     await store.open()
-    heard: asyncio.Queue[Synced] = asyncio.Queue()
+    heard = asyncio.Queue[Synced]()
     watch = FolderWatch(store, Folder(folder), told=heard.put_nowait)
     running = asyncio.create_task(watch.run())
     try:
