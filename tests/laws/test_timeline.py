@@ -3,12 +3,12 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from everytick.domain.statuses import ACTIVE, OccurrenceStatus
 from everytick.web.pictures.axis import axis_around, axis_to, ticks
-from everytick.web.pictures.bands import band_picture, band_step, steps_of
+from everytick.web.pictures.bands import BandCounts, band_picture, band_step, steps_of
 from everytick.web.pictures.lanes import NEAR, LaneRun, LaneUsual, PlannedRun, lane_picture, marks_of
 from everytick.web.pictures.timeline import MOST_BANDS, LaneCandidate, Urgency, chosen, folded
 
@@ -107,6 +107,35 @@ def test_a_band_counts_every_start_once(moments: list[tuple[int, bool]], length:
     assert sum(each.failed for each in counts.values()) == sum(bad for _, bad in within)
     drawn = str(band_picture(counts, {}, axis, band_step(axis)))
     assert all(2 <= int(high) <= 22 for high in re.findall(r"v-(\d+)", drawn))
+
+
+STEP = re.compile(r"([Mm])(-?[\d.]+) (-?[\d.]+)(?:v-[\d.]+)?h([\d.]+)(?:v[\d.]+(z))?")
+
+
+def edges_of(path: str) -> list[tuple[float, float]]:
+    """Return the left edge and the level of every bar of a path, whose moves count from the last one."""
+    x = y = 0.0
+    found = []
+    for kind, across, down, wide, closed in STEP.findall(path):
+        x, y = (float(across), float(down)) if kind == "M" else (x + float(across), y + float(down))
+        found.append((round(x, 2), round(y, 2)))
+        x += 0 if closed else float(wide)
+    return found
+
+
+@given(st.sets(st.integers(1, 200), min_size=1, max_size=40))
+def test_every_bar_of_a_band_stands_at_its_step(places: set[int]) -> None:
+    axis = axis_around(NOW, timedelta(hours=15))
+    step = band_step(axis)
+    within = [place for place in sorted(places) if axis.after + place * step < NOW]
+    assume(within)
+    counts = {axis.after + place * step: BandCounts(1 + place % 7) for place in within}
+    drawn = str(band_picture(counts, {}, axis, step))
+    fill, edge = (re.findall(rf'<path class="{kind}" d="([^"]+)"', drawn)[0] for kind in ("b-soft", "e-soft"))
+    high = [max(round((1 + place % 7) / max(1 + each % 7 for each in within) * 20), 2) for place in within]
+
+    assert edges_of(fill) == [(place, 22) for place in within]
+    assert edges_of(edge) == [(place, 22 - each) for place, each in zip(within, high, strict=True)]
 
 
 CANDIDATES = st.lists(

@@ -157,7 +157,9 @@ class FolderWatch:
         for mistake in sorted(mistakes - self._known, key=str):
             _log.warning("%s (keeping the last valid version)", mistake)
         for file in sorted({mistake.file for mistake in self._known} - {mistake.file for mistake in mistakes}):
-            _log.info("%s: %s", file, "in order again" if Path(file).exists() else "is removed, and so are its mistakes")
+            _log.info(
+                "%s: %s", file, "in order again" if Path(file).exists() else "is removed, and so are its mistakes"
+            )
         self._known = mistakes
 
     def _look_out(self) -> None:

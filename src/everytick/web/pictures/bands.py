@@ -75,18 +75,35 @@ def _high(number: int, top: int) -> int:
 
 def _paths(kind: str, bars: Sequence[tuple[float, float, int]]) -> tuple[Markup, Markup]:
     """A pale fill, and its upper edge at full strength: the fill alone is too faint to be told from the ground."""
-    edge = "".join(f"M{_short(at)} {HEIGHT - high}h{_short(wide)}" for at, wide, high in _drawn(bars))
-    return _filled(f"b-{kind}", bars), element("path", class_=f"e-{kind}", d=edge) if edge else NOTHING
+    return _filled(f"b-{kind}", bars), _edge(f"e-{kind}", bars)
 
 
 def _filled(kind: str, bars: Sequence[tuple[float, float, int]]) -> Markup:
-    path = "".join(f"M{_short(at)} {HEIGHT}v-{high}h{_short(wide)}v{high}z" for at, wide, high in _drawn(bars))
-    return element("path", class_=kind, d=path) if path else NOTHING
+    """The bars. Each begins where the one before it began, moved: a page has thousands, and a move is short."""
+    parts, before = list[str](), 0
+    for at, wide, high in _drawn(bars):
+        begin = f"m{_short(at - before)} 0" if parts else f"M{_short(at)} {HEIGHT}"
+        parts.append(f"{begin}v-{high}h{_short(wide)}v{high}z")
+        before = at
+    return element("path", class_=kind, d="".join(parts)) if parts else NOTHING
 
 
-def _drawn(bars: Sequence[tuple[float, float, int]]) -> list[tuple[float, float, int]]:
-    return [bar for bar in bars if bar[1] > 0 and bar[2]]
+def _edge(kind: str, bars: Sequence[tuple[float, float, int]]) -> Markup:
+    """The upper edges of the bars. Each begins where the one before it ended, moved."""
+    parts, end, level = list[str](), 0, HEIGHT
+    for at, wide, high in _drawn(bars):
+        begin = f"m{_short(at - end)} {level - high}" if parts else f"M{_short(at)} {HEIGHT - high}"
+        parts.append(f"{begin}h{_short(wide)}")
+        end, level = at + wide, high
+    return element("path", class_=kind, d="".join(parts)) if parts else NOTHING
 
 
-def _short(at: float) -> str:
-    return f"{at:.2f}".rstrip("0").rstrip(".")
+def _drawn(bars: Sequence[tuple[float, float, int]]) -> list[tuple[int, int, int]]:
+    """Return the bars that are seen, in hundredths of a step: moves from one to the next add up without an error."""
+    return [(round(at * 100), round(wide * 100), high) for at, wide, high in bars if wide > 0 and high]
+
+
+def _short(hundredths: int) -> str:
+    """Return so many hundredths as a path has them: `.8`, `-1.25`, `3`."""
+    text = f"{hundredths / 100:.2f}".rstrip("0").rstrip(".")
+    return text.replace("0.", ".", 1) if abs(hundredths) < 100 else text
