@@ -204,6 +204,22 @@ async def test_an_edit_that_takes_a_promise_back_ends_its_breach_untold(store: A
     assert await store.ask(ALL) == []
 
 
+async def test_a_promise_that_is_made_again_is_broken_as_it_says_now(store: AnyStore, clock: ManualClock) -> None:
+    """Withdrawn and made again, it may be broken for the same instant: with its new limit, and found now."""
+    begin = clock.time
+    await put(store, job("report", when="0 0 1 * *", success_within="3h"))
+    clock.move(hours=5)
+    await _judge(store)
+    await put(store, job("report", when="0 0 1 * *"))
+    clock.move(hours=1)
+    await put(store, job("report", when="0 0 1 * *", success_within="4h"))
+    await _judge(store)
+    [found] = await store.ask(ALL)
+    breach = found.breach
+    assert (breach.broken_for, breach.due_at, breach.found_at) == (begin, begin + timedelta(hours=4), clock.time)
+    assert not breach.is_withdrawn
+
+
 async def test_old_breaches_are_forgotten_when_a_new_one_is_kept(store: AnyStore, clock: ManualClock) -> None:
     await put(store, job("report", when="0 0 1 * *", success_within="3h"))
     await _judge(store)

@@ -778,14 +778,16 @@ update {schema}.promise
  where job_key = :job_key and kind = :kind;
 
 -- write_breach --
--- Keeps a breach. A new one is to be told of, and so is the end of one.
+-- Keeps a breach. A new one is to be told of, and so is the end of one. A promise that was withdrawn and is made again may
+-- be broken for the same instant, and is found so later.
 insert into {schema}.breach (job_key, kind, broken_for, due_at, found_at, last_for, count, reason, occurrence_id,
                              ended_at, is_withdrawn, is_begin_owed, is_end_owed)
 values (:job_key, :kind, :broken_for, :due_at, :found_at, :last_for, :count, :reason, :occurrence_id, :ended_at,
         :is_withdrawn, :is_begin_owed, :is_end_owed)
 on conflict (job_key, kind, broken_for) do update
-   set last_for = excluded.last_for, count = excluded.count, reason = excluded.reason, ended_at = excluded.ended_at,
-       is_withdrawn = excluded.is_withdrawn, is_end_owed = excluded.is_end_owed;
+   set due_at = excluded.due_at, found_at = excluded.found_at, last_for = excluded.last_for, count = excluded.count,
+       reason = excluded.reason, ended_at = excluded.ended_at, is_withdrawn = excluded.is_withdrawn,
+       is_end_owed = excluded.is_end_owed;
 
 -- forget_breaches --
 -- Forgets the breaches of a job that ended long ago.
