@@ -55,7 +55,19 @@ from everytick.domain.payload import payload
 from everytick.domain.policies import UpdatePolicy, update_policy
 from everytick.domain.rollouts import RolloutVerdict, Way
 from everytick.domain.snapshots import Missed
-from everytick.domain.steps import AttemptEnded, Claimed, Released, Step, Stopping, WaitOver
+from everytick.domain.steps import (
+    AttemptEnded,
+    CancelRequested,
+    Claimed,
+    DeadlinePassed,
+    Event,
+    Reattached,
+    Released,
+    RunState,
+    Step,
+    Stopping,
+    WaitOver,
+)
 from everytick.domain.upcoming import in_force, trial_of
 from everytick.errors import EverytickError
 from everytick.stores.base import (
@@ -145,8 +157,8 @@ class Pair:
         self.seen_beats: dict[str, int] = {}
         self.done: list[str] = []
         self.asked: list[str] = []
-        self.handed = 0
-        """How many attempts went on with another node."""
+        self.went_on = 0
+        """How many claims began with attempts that engines carry out."""
 
     async def act(self) -> None:
         """Do one random deed to both."""
@@ -412,24 +424,41 @@ class Pair:
         if not self.claims:
             return
         place = self.random.randrange(len(self.claims))
-        before = self.steps.get(place)
-        if before is None:
-            began = [advance(claim.header, claim.life, Claimed(), self.now()) for claim in self.claims[place]]
-            self.steps[place] = (began[0], began[1])
-            if began[0].commits:
-                await self._commit(place)
+        if place not in self.steps:
+            self.went_on += bool(self.claims[place][0].handed)
+            await self._feed(place, _first_event(self.claims[place][0]))
             return
         outcomes: list[Outcome] = [Succeeded(payload(7)), Succeeded(), Failed("boom")]
-        outcome = self.random.choice(outcomes)
-        steps = []
-        for claim, last in zip(self.claims[place], before, strict=True):
-            open_ = [(task.name, run) for task, run in zip(claim.header.rules.tasks, last.after.runs, strict=True)]
-            running = [(name, run.attempts) for name, run in open_ if run.status == "running"]
-            waiting = [name for name, run in open_ if run.resume_at is not None]
-            if not running and not waiting:
-                return
-            event = AttemptEnded(*running[0], outcome) if running else WaitOver(waiting[0])
-            steps.append(advance(claim.header, last.after, event, self.now()))
+        running = self._running(place)
+        waiting = [name for name, run in self._runs(place) if run.resume_at is not None]
+        if running:
+            await self._feed(place, AttemptEnded(*running[0], self.random.choice(outcomes)))
+        elif waiting:
+            await self._feed(place, WaitOver(waiting[0]))
+        if self.random.random() < 0.2:
+            await self._hand_over(place, self._running(place))
+
+    async def do_tell(self) -> None:
+        """Tell what has begun that it is canceled, late, or on a node that stops."""
+        begun = [place for place in self.steps if self._running(place)]
+        if begun:
+            events: list[Event] = [CancelRequested("enough"), DeadlinePassed(), Stopping(), Stopping(drain=True)]
+            await self._feed(self.random.choice(begun), self.random.choice(events))
+
+    def _runs(self, place: int) -> list[tuple[str, RunState]]:
+        """Return the runs of a claim as its last step left them, by task."""
+        tasks = self.claims[place][0].header.rules.tasks
+        return [(task.name, run) for task, run in zip(tasks, self.steps[place][0].after.runs, strict=True)]
+
+    def _running(self, place: int) -> list[tuple[str, int]]:
+        return [(name, run.attempts) for name, run in self._runs(place) if run.status == "running"]
+
+    async def _feed(self, place: int, event: Event) -> None:
+        """Decide what follows from an event, and write it if it is to be written."""
+        last = self.steps.get(place)
+        lives = [claim.life for claim in self.claims[place]] if last is None else [step.after for step in last]
+        pairs = zip(self.claims[place], lives, strict=True)
+        steps = [advance(claim.header, life, event, self.now()) for claim, life in pairs]
         self.steps[place] = (steps[0], steps[1])
         if steps[0].commits:
             await self._commit(place)
@@ -439,10 +468,7 @@ class Pair:
         fresh = [place for place in range(len(self.claims)) if place not in self.steps and place not in self.noted]
         if fresh:
             events: list[Released | Stopping] = [Released(), Released(), Stopping()]
-            place, event = self.random.choice(fresh), self.random.choice(events)
-            steps = [advance(claim.header, claim.life, event, self.now()) for claim in self.claims[place]]
-            self.steps[place] = (steps[0], steps[1])
-            await self._commit(place)
+            await self._feed(self.random.choice(fresh), self.random.choice(events))
 
     async def do_repeat_step(self) -> None:
         """Commit a step again, as after a lost reply; by now its owner may be another."""
@@ -495,6 +521,18 @@ class Pair:
             for side, order in enumerate(orders)
         ]
         assert told[0] == told[1], f"orders after {self.done[-12:]}"
+        if self.random.random() < 0.3:
+            self._adopt(*(order.adopt for order in orders))
+
+    def _adopt(self, specified: Sequence[Claim], proven: Sequence[Claim]) -> None:
+        """Take what a node holds without knowing it, such as an answer that was lost, in the place of what is known."""
+        places = {pair[0].key: place for place, pair in enumerate(self.claims)}
+        other = {claim.occurrence.id: claim for claim in proven}
+        for claim in specified:
+            place = places[claim.key]
+            self.claims[place] = (claim, other[claim.occurrence.id])
+            self.steps.pop(place, None)
+            self.noted.add(place)
 
     async def do_reap(self) -> None:
         """Take over from nodes that the store's clock shows silent, sometimes with old beats; and what is overdue."""
@@ -503,11 +541,11 @@ class Pair:
         if self.random.random() < 0.3:
             silent = dict(self.seen_beats)
         self.seen_beats = {each.id: each.beats for each in known[0]}
-        wanted = self.random.random() < 0.3
+        wanted, limit = self.random.random() < 0.3, self.random.choice([0, 1000, 1000])
         taken = []
         for store, nodes in zip(self.stores, known, strict=True):
             keys = [key for each in nodes for key in each.overdue] if wanted else []
-            taken.append(await store.orphans("reaper", 1000, silent, keys))
+            taken.append(await store.orphans("reaper", limit, silent, keys))
         assert sorted(map(_plain, taken[0]), key=str) == sorted(map(_plain, taken[1]), key=str), self.done[-12:]
         for store, claims in zip(self.stores, taken, strict=True):
             await store.commit_steps(
@@ -519,14 +557,19 @@ class Pair:
         before = len(self.claims)
         await self.do_claim()
         for place in range(before, len(self.claims)):
-            self.noted.add(place)
-            for task in self.claims[place][0].header.rules.tasks[: self.random.choice([1, 2])]:
-                note = Note(task.name, 1, self.now(), handed_to=f"celery:{task.name}")
-                told = zip(self.stores, self.claims[place], strict=True)
-                answers = [list(await store.note([(claim, note)])) for store, claim in told]
-                assert answers[0] == answers[1], f"handed over after {self.done[-12:]}"
+            await self._feed(place, Claimed())
+            await self._hand_over(place, self._running(place)[: self.random.choice([1, 2])])
         if self.random.random() < 0.5:
             await self.do_reattach()
+
+    async def _hand_over(self, place: int, attempts: Sequence[tuple[str, int]]) -> None:
+        """Note that an engine has these attempts; now and then by a claim that is no longer the owner's."""
+        self.noted.add(place)
+        for task, number in attempts:
+            note = Note(task, number, self.now(), handed_to=f"celery:{task}:{number}")
+            told = zip(self.stores, self.claims[place], strict=True)
+            answers = [list(await store.note([(claim, note)])) for store, claim in told]
+            assert answers[0] == answers[1], f"handed over after {self.done[-12:]}"
 
     async def do_reattach(self) -> None:
         """Go on with what silent nodes have handed over to engines, sometimes with old beats or few needs."""
@@ -534,11 +577,14 @@ class Pair:
         silent = {each.id: each.beats for each in known[0]}
         if self.random.random() < 0.3:
             silent = dict(self.seen_beats)
-        limit = self.random.choice([0, 1, 100])
+        # Which of two is older is each store's own affair if one commit has made both.
+        limit = self.random.choice([0, 100, 100])
         taken = [await store.reattach(scope, limit, silent) for store in self.stores]
-        assert list(map(_plain, taken[0])) == list(map(_plain, taken[1])), f"reattach after {self.done[-12:]}"
-        self.handed += sum(len(claim.handed) for claim in taken[0])
-        self.claims += list(zip(*taken, strict=True))
+        by_id = [sorted(some, key=lambda claim: claim.occurrence.id) for some in taken]
+        assert list(map(_plain, by_id[0])) == list(map(_plain, by_id[1])), f"reattach after {self.done[-12:]}"
+        # What an engine carries out cannot be given back.
+        self.noted.update(range(len(self.claims), len(self.claims) + len(by_id[0])))
+        self.claims += list(zip(*by_id, strict=True))
 
     async def _nodes(self) -> list[list[NodeRecord]]:
         """Return the nodes of each store; the keys of what is overdue are each store's own."""
@@ -649,8 +695,8 @@ WEIGHTS = {
     "do_step": 10,
     "do_put": 4,
     "do_reap": 3,
-    "do_hand_over": 6,
-    "do_reattach": 4,
+    "do_hand_over": 8,
+    "do_reattach": 5,
     "do_promises": 6,
     "do_remove": 1,
     "do_retire": 1,
@@ -699,6 +745,11 @@ async def _planned(
         plans = plans_of(batch)
         done = await store.commit_plans(batch, plans) if commit else None
         return _Decided(batch, plans, None if done is None else list(done.answers))
+
+
+def _first_event(claim: Claim) -> Event:
+    """Return what a node feeds to a claim that it gets: engines may carry out its attempts already."""
+    return Reattached(frozenset(each.task for each in claim.handed)) if claim.handed else Claimed()
 
 
 def _plain(claim: Claim) -> tuple[object, ...]:
