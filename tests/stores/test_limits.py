@@ -245,6 +245,18 @@ async def test_the_master_brake_holds_everything(store: AnyStore, clock: ManualC
     assert names(await claimed(store)) == ["report", "sync"]
 
 
+async def test_a_release_lets_go_at_once_while_another_limit_holds(store: AnyStore, clock: ManualClock) -> None:
+    """What waited in the lane of the brake comes back to the others, and the same claim gives it."""
+    await put_all(store, [job("sync"), job("report")])
+    await store.request("job:sync", PutBrake())
+    await store.request("all", SetLimit(most=9))
+    clock.move(hours=1)
+    await plan_once(store)
+    assert names(await claimed(store)) == ["report"]
+    await store.request("job:sync", ReleaseBrake(at_once=True))
+    assert names(await claimed(store)) == ["sync"]
+
+
 async def test_a_plan_that_claims_at_once_obeys_limits(store: AnyStore, clock: ManualClock) -> None:
     """S1-040: the offer of a node brings no more than a claim would."""
     from everytick.stores.base import Offer

@@ -183,7 +183,7 @@ def _sorted(
     unsorted = met_lanes(scope.met, texts)
     yield q.ripen_lanes(needs=unsorted, now=now)
     seen: dict[str, tuple[list[Row], Found]] = yield from _first_of_all(q, scope, unsorted, limit, now)
-    first: list[_Ready] = []
+    first: dict[str, list[_Ready]] = {}
     while unsorted:
         needs = unsorted.pop(0)
         for turn in range(ROUNDS):
@@ -198,19 +198,21 @@ def _sorted(
                 if lane != needs:
                     strays.append({"handle": row["handle"], "needs": lane})
             if not strays:
-                first += [_ready(row, needs) for row in rows[:limit]]
+                first[needs] = [_ready(row, needs) for row in rows[:limit]]
                 break
             new = sorted({str(stray["needs"]) for stray in strays} - texts - set(scope.met))
             yield q.know_needs(texts=new)
             texts.update(new)
             unsorted += new
             yield q.move_lanes(moves=strays)
-            for stray in strays:
+            for lane in sorted({str(stray["needs"]) for stray in strays}):
                 # What was seen of that lane is without those that have come to it.
-                seen.pop(str(stray["needs"]), None)
+                seen.pop(lane, None)
+                if first.pop(lane, None) is not None:
+                    unsorted.append(lane)
         else:
             yield Ask.RING
-    return sorted(first, key=lambda each: each.place)
+    return sorted((each for some in first.values() for each in some), key=lambda each: each.place)
 
 
 def _first_of_all(
