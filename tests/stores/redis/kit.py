@@ -14,6 +14,7 @@ from everytick.stores.redis import codec
 from everytick.stores.redis.replica import Replica
 from everytick.stores.redis.rows import JobImage, OccurrenceImage, job_image, occurrence_image
 from everytick.stores.redis.store import HELD_AT_MOST, RedisStore
+from everytick.stores.redis.tables import WatchedTables
 from tests.servers.launch import Server
 
 _numbers = count(1)
@@ -93,9 +94,24 @@ def contents(store: RedisStore, unknown: Collection[str] = ()) -> dict[str, Any]
     return {
         "jobs": {id_: _as_stored(job_image(row)) for id_, row in jobs},
         "occurrences": {id_: _sorted(occurrence_image(row, is_ripe=copy._tables.is_ripe(row))) for id_, row in rows},
+        "indexes": _indexes(copy._tables, unknown),
         "lists": {name: [str(item) for item in each.items] for name, each in copy._lists.items()},
         **kept,
     }
+
+
+def _indexes(tables: WatchedTables, unknown: Collection[str]) -> dict[str, list[str]]:
+    """Return what stands in each index that is not empty: rows that are put back must leave their places behind."""
+    lines = {f"busy/{id_}": row.busy for id_, row in dict.items(tables.jobs)}
+    lines |= {f"waiting/{id_}": row.waiting for id_, row in dict.items(tables.jobs)}
+    for name in ("ready", "early", "unreported"):
+        lines |= {f"{name}/{needs}": rows for needs, rows in getattr(tables, name).items()}
+    found = {name: [row.id for row in rows if row.job.id not in unknown] for name, rows in lines.items()}
+    owned = {f"owned/{node}": [rows[handle].id for handle in sorted(rows)] for node, rows in tables.owned.items()}
+    wakes = {
+        f"wakes/{needs}": [row.id for row in rows if row.id not in unknown] for needs, rows in tables.wakes.items()
+    }
+    return {name: ids for name, ids in {**found, **owned, **wakes}.items() if ids}
 
 
 def _as_stored(image: JobImage) -> str:

@@ -169,11 +169,7 @@ class Tables:
             row.is_early = row.ready_at > self.time
         self.needs.setdefault(row.needs)
         self._reindex(row, self._line(row), self._claim_entry(row), self._report_entry(row))
-        if row.owner != owner:
-            if owner is not None:
-                del self.owned[owner][row.handle]
-            if row.owner is not None:
-                self.owned[row.owner][row.handle] = row
+        self._change_owner(row, owner)
 
     def touch(self, row: OccurrenceRow) -> None:
         """Hear that a verb has changed a column that no index uses, of a row that it found through its job or owner.
@@ -236,6 +232,15 @@ class Tables:
         for row in [row for text in needs if text in self.early for row in self.early[text].through(self.time)]:
             row.is_early = False
             self._reindex(row, row.line, self._claim_entry(row), row.report_entry)
+
+    def _change_owner(self, row: OccurrenceRow, before: str | None) -> None:
+        """Move the row from the occurrences of its owner before to those of its owner now."""
+        if row.owner == before:
+            return
+        if before is not None:
+            del self.owned[before][row.handle]
+        if row.owner is not None:
+            self.owned[row.owner][row.handle] = row
 
     def _line(self, row: OccurrenceRow) -> Ordered[OccurrenceRow] | None:
         """Return the part of its job's line that has it: busy, waiting or none."""

@@ -196,8 +196,8 @@ class Replica(MemoryStore):
     def undo(self, changes: Changes) -> None:
         """Put back what the last verb has changed: Redis did not take it."""
         self._set(
-            {id_: self._job_images.get(id_) for id_ in self._changed_jobs},
-            {id_: self._occurrence_images.get(id_) for id_ in self._changed_occurrences},
+            {id_: (now, self._job_images.get(id_)) for id_, now in self._changed_jobs.items()},
+            {id_: (now, self._occurrence_images.get(id_)) for id_, now in self._changed_occurrences.items()},
         )
         # What the verb had deleted exists again.
         self._tables.occurrences.absent -= self._occurrence_images.keys() & self._changed_occurrences.keys()
@@ -220,7 +220,10 @@ class Replica(MemoryStore):
                 self._read(key, fields, jobs, occurrences)
             elif fields is not None:
                 self._apply_table(key, fields)
-        self._set(jobs, occurrences)
+        self._set(
+            {id_: (self._job_images.get(id_), image) for id_, image in jobs.items()},
+            {id_: (self._occurrence_images.get(id_), image) for id_, image in occurrences.items()},
+        )
         _put_all(self._job_images, jobs)
         _put_all(self._occurrence_images, occurrences)
         self._warmed.update(image.job_id for image in occurrences.values() if image is not None)
@@ -347,15 +350,20 @@ class Replica(MemoryStore):
             self._handles.last, self._tables.places.last = (int(fields[name] or 0) for name in ("handles", "places"))
             self._kept_numbers = self._drawn()
 
-    def _set(self, jobs: "Mapping[str, JobImage | None]", occurrences: "Mapping[str, OccurrenceImage | None]") -> None:
-        for id_, image in jobs.items():
+    def _set(
+        self,
+        jobs: "Mapping[str, tuple[JobImage | None, JobImage | None]]",
+        occurrences: "Mapping[str, tuple[OccurrenceImage | None, OccurrenceImage | None]]",
+    ) -> None:
+        """Make rows what images say. Each pair is the image of the row as it is now, and of what it becomes."""
+        for id_, (now, image) in jobs.items():
             if image is not None:
-                self._tables.set_job(id_, image)
-        for id_, occurrence in occurrences.items():
-            self._tables.set_occurrence(id_, occurrence)
-        for id_, image in jobs.items():
+                self._tables.set_job(id_, now, image)
+        for id_, (is_, becomes) in occurrences.items():
+            self._tables.set_occurrence(id_, is_, becomes)
+        for id_, (now, image) in jobs.items():
             if image is None:
-                self._tables.set_job(id_, None)
+                self._tables.set_job(id_, now, None)
 
 
 def _id_in(path: str) -> str:

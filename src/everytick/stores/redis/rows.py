@@ -151,8 +151,7 @@ def set_job(row: JobRow, image: JobImage) -> None:
     for name, each in zip(_JOB_STATE.names, image.state, strict=True):
         if name not in ("name", "needs", "wake_at"):
             setattr(row, name, each)
-    for name, each in zip(_JOB_TALLY.names, image.tally, strict=True):
-        setattr(row, name, each)
+    set_tally(row, image)
     if tuple(row.timeline.values()) != image.versions:
         row.timeline.clear()
         row.versions.clear()
@@ -166,6 +165,17 @@ def set_job(row: JobRow, image: JobImage) -> None:
     row.promises = {each.kind: each for each in image.promises}
     row.breaches = {(each.breach.kind, each.breach.broken_for): each for each in image.breaches}
     row.forgotten = dict(image.forgotten)
+
+
+def is_same_but_tally(before: JobImage, image: JobImage) -> bool:
+    """Whether two images of a job differ in nothing but what an end changes."""
+    return before._replace(tally=image.tally) == image
+
+
+def set_tally(row: JobRow, image: JobImage) -> None:
+    """Set the columns that an end changes; no index uses them."""
+    for name, each in zip(_JOB_TALLY.names, image.tally, strict=True):
+        setattr(row, name, each)
 
 
 def _backfill(image: tuple[Any, ...]) -> BackfillRow:
@@ -202,7 +212,7 @@ def _edition_text(edition: Edition) -> str:
 
 def changed_job(id_: str, before: JobImage | None, fields: Mapping[str, str | None]) -> JobImage:
     """Return the image after these fields were written; without an image before, they are all."""
-    image = {} if before is None else before._asdict()
+    image: dict[str, Any] = {}
     versions = {} if before is None else {each.job.version: each for each in before.versions}
     for name, text in fields.items():
         if text is None or name.startswith("task/"):
@@ -216,7 +226,8 @@ def changed_job(id_: str, before: JobImage | None, fields: Mapping[str, str | No
             image[name] = _JOB_TALLY.read(text)
         else:
             image[name] = codec.read(text)
-    return JobImage(**{**image, "versions": tuple(versions[number] for number in sorted(versions))})
+    image["versions"] = tuple([versions[number] for number in sorted(versions)])
+    return JobImage(**image) if before is None else before._replace(**image)
 
 
 def _edition(id_: str, version: int, text: str) -> Edition:
@@ -243,20 +254,27 @@ def occurrence_image(row: OccurrenceRow, *, is_ripe: bool) -> OccurrenceImage:
 
 
 def new_occurrence(id_: str, job: JobRow, image: OccurrenceImage) -> OccurrenceRow:
-    """Return a row of this id whose columns are still to be set."""
+    """Return the row that the image says; no index has it yet."""
     columns = dict(
         zip((*_MADE.names, *_PLACE.names, *_STATE.names), (*image.made, *image.place, *image.state), strict=True)
     )
-    return OccurrenceRow(id=id_, job=job, **columns)
+    return OccurrenceRow(id=id_, job=job, runs=dict(image.runs), attempts=_attempts(image), **columns)
 
 
-def set_occurrence(row: OccurrenceRow, image: OccurrenceImage) -> None:
-    """Set all columns; the indexes must not have the row."""
-    for group, columns in ((_MADE, image.made), (_PLACE, image.place), (_STATE, image.state)):
-        for name, each in zip(group.names, columns, strict=True):
-            setattr(row, name, each)
-    row.runs = dict(image.runs)
-    row.attempts = {key: AttemptRow(*columns) for key, columns in image.attempts}
+def set_occurrence(row: OccurrenceRow, before: OccurrenceImage, image: OccurrenceImage) -> None:
+    """Set the columns in which two images of an occurrence differ; what it was made with is the same in both."""
+    for group, was, columns in ((_PLACE, before.place, image.place), (_STATE, before.state, image.state)):
+        if was != columns:
+            for name, each in zip(group.names, columns, strict=True):
+                setattr(row, name, each)
+    if before.runs != image.runs:
+        row.runs = dict(image.runs)
+    if before.attempts != image.attempts:
+        row.attempts = _attempts(image)
+
+
+def _attempts(image: OccurrenceImage) -> dict[tuple[str, int], AttemptRow]:
+    return {key: AttemptRow(*columns) for key, columns in image.attempts}
 
 
 def occurrence_changes(id_: str, before: OccurrenceImage | None, after: OccurrenceImage) -> dict[str, str | None]:
@@ -297,7 +315,7 @@ def _attempt_path(id_: str, job_id: str, task: str, number: int) -> str:
 def changed_occurrence(before: OccurrenceImage | None, fields: Mapping[str, str | None]) -> OccurrenceImage:
     """Return the image after these fields were written. A field `made` says that they are all."""
     before = None if "made" in fields else before
-    image = {} if before is None else before._asdict()
+    image: dict[str, Any] = {}
     runs, tries = ({}, {}) if before is None else (dict(before.runs), dict(before.attempts))
     for name, text in fields.items():
         if text is None:
@@ -316,7 +334,8 @@ def changed_occurrence(before: OccurrenceImage | None, fields: Mapping[str, str 
         else:
             task, number, *attempt = _NAMED_ATTEMPT.read(text)
             tries[task, number] = tuple(attempt)
-    return OccurrenceImage(**{**image, "runs": tuple(runs.items()), "attempts": tuple(tries.items())})
+    image["runs"], image["attempts"] = tuple(runs.items()), tuple(tries.items())
+    return OccurrenceImage(**image) if before is None else before._replace(**image)
 
 
 def name_in(state: str | None) -> str:

@@ -6,17 +6,19 @@ from typing import Unpack
 
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
-from everytick.stores.memory.rows import JobRow, OccurrenceRow
+from everytick.stores.memory.rows import IndexEntry, JobRow, OccurrenceRow
 from everytick.stores.memory.tables import AT_ONCE, OccurrenceChanges, Tables
 from everytick.stores.redis.cold import ColdHistory, HeldOccurrences
 from everytick.stores.redis.rows import (
     JobImage,
     OccurrenceImage,
+    is_same_but_tally,
     job_state,
     new_job,
     new_occurrence,
     set_job,
     set_occurrence,
+    set_tally,
 )
 from everytick.stores.redis.watched import Numbers, Watched
 
@@ -125,9 +127,12 @@ class WatchedTables(Tables):
 
     # ------------------------------------------------------------------------------------------- rows from images
 
-    def set_job(self, id_: str, image: JobImage | None) -> None:
-        """Make the job's row what the image says; None: there is no such job."""
+    def set_job(self, id_: str, before: JobImage | None, image: JobImage | None) -> None:
+        """Make the job's row what the image says, None: there is no such job. `before` is what the row is now."""
         row = self.jobs.peek(id_)
+        if row is not None and before is not None and image is not None and is_same_but_tally(before, image):
+            set_tally(row, image)
+            return
         if row is not None:
             self._take_out(row)
         if image is None:
@@ -169,17 +174,19 @@ class WatchedTables(Tables):
         row.asked.add(place)
         self.open_requests[request.occurrence_id(row.id)][key] = row
 
-    def set_occurrence(self, id_: str, image: OccurrenceImage | None) -> None:
-        """Make the occurrence's row what the image says; None: there is no such occurrence."""
+    def set_occurrence(self, id_: str, before: OccurrenceImage | None, image: OccurrenceImage | None) -> None:
+        """Make the row what the image says, None: there is no such occurrence. `before` is what the row is now."""
         row = self.occurrences.peek(id_)
+        if row is not None and before is not None and image is not None and before.made == image.made:
+            owner = row.owner
+            set_occurrence(row, before, image)
+            self._reindex(row, self._line(row), self._claim_place(row, image), self._report_entry(row))
+            self._change_owner(row, owner)
+            return
         if row is not None:
             self._detach(row)
-        if image is None:
-            return
-        if row is None:
-            row = new_occurrence(id_, self.jobs[image.job_id], image)
-        set_occurrence(row, image)
-        self._attach(row, is_ripe=image.is_ripe)
+        if image is not None:
+            self._attach(new_occurrence(id_, self.jobs[image.job_id], image), image)
 
     def _detach(self, row: OccurrenceRow) -> None:
         """Take the row out of every index."""
@@ -190,18 +197,21 @@ class WatchedTables(Tables):
         del self.occurrences[row.id]
         self.handles.pop(row.handle, None)
 
-    def _attach(self, row: OccurrenceRow, *, is_ripe: bool) -> None:
+    def _attach(self, row: OccurrenceRow, image: OccurrenceImage) -> None:
         """Put the row into the indexes that its columns name."""
         self.occurrences[row.id] = self.handles[row.handle] = row
         self.needs.setdefault(row.needs)
         row.job.history.add((row.creation.scheduled_for, row.id, row))
-        claim_entry = None
-        if row.is_unclaimed:
-            ready = self.ready[row.needs], (-row.priority, row.line_at, row.id, row)
-            claim_entry = ready if is_ripe else (self.early[row.needs], (row.ready_at, row.id, row))
-        self._reindex(row, self._line(row), claim_entry, self._report_entry(row))
-        if row.owner is not None:
-            self.owned[row.owner][row.handle] = row
+        self._reindex(row, self._line(row), self._claim_place(row, image), self._report_entry(row))
+        self._change_owner(row, None)
+
+    def _claim_place(self, row: OccurrenceRow, image: OccurrenceImage) -> IndexEntry | None:
+        """Return its place among the ready or the early occurrences, as the process had it that wrote the image."""
+        if not row.is_unclaimed:
+            return None
+        if image.is_ripe:
+            return self.ready[row.needs], (-row.priority, row.line_at, row.id, row)
+        return self.early[row.needs], (row.ready_at, row.id, row)
 
     # --------------------------------------------------------------------------------------------- what has ended
 
