@@ -40,6 +40,8 @@ from everytick.stores.memory.rows import AttemptRow, BackfillRow, CountedStart, 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+# Without the search for spaces around the text: what `write` wrote has none.
+_decode = json.JSONDecoder().raw_decode
 
 _CLASSES: dict[str, type[Any]] = {
     each.__name__: each
@@ -104,7 +106,7 @@ def write(given: object) -> str:
 
 def read(text: str) -> Any:
     """Return the value that `write` wrote."""
-    return _unpack(json.loads(text))
+    return _unpack(_decode(text)[0])
 
 
 class Columns:
@@ -116,6 +118,7 @@ class Columns:
         self._defaults = [None if defaults.get(name) is MISSING else defaults.get(name) for name in names]
         self._found_in = _getter(self.names)
         self._last: tuple[Sequence[object], str] = (), "{}"
+        self._last_read: tuple[str, tuple[Any, ...]] = "{}", tuple(self._defaults)
 
     def of(self, row: Any) -> tuple[Any, ...]:
         """Return the columns of a row."""
@@ -130,9 +133,11 @@ class Columns:
 
     def read(self, text: str) -> tuple[Any, ...]:
         """Return the columns in a text that `write` wrote."""
-        found = json.loads(text)
-        told = zip(self.names, self._defaults, strict=True)
-        return tuple([_unpack(found[name]) if name in found else usual for name, usual in told])
+        if text != self._last_read[0]:
+            found, told = _decode(text)[0], zip(self.names, self._defaults, strict=True)
+            columns = tuple([_unpack(found[name]) if name in found else usual for name, usual in told])
+            self._last_read = text, columns
+        return self._last_read[1]
 
 
 def _object(keys: Sequence[str], values: Iterable[object], defaults: Iterable[object]) -> str:
@@ -234,18 +239,28 @@ def _default_of(each: "Field[Any]") -> Any:
 def _unpack(packed: Any) -> Any:
     if type(packed) is not list:
         return packed
-    reader = _READERS.get(packed[0])
-    return reader(packed) if reader is not None else _read_value(packed)
+    return _READERS[packed[0]](packed)
 
 
-def _read_value(packed: list[Any]) -> Any:
-    kind = _CLASSES[packed[0]]
-    if issubclass(kind, Enum):
-        return kind(packed[1])
-    return kind(**{field: _unpack(each) for field, each in packed[1].items()})
+class _Readers(dict[str, Callable[[list[Any]], Any]]):
+    """What reads the lists of each mark. Those of enums and of values are made when the first one comes."""
+
+    def __missing__(self, name: str) -> Callable[[list[Any]], Any]:
+        kind = _CLASSES[name]
+        made = self[name] = _enum_reader(kind) if issubclass(kind, Enum) else _value_reader(kind)
+        return made
 
 
-_READERS: dict[str, Callable[[list[Any]], Any]] = {
+def _enum_reader(kind: type[Enum]) -> Callable[[list[Any]], Any]:
+    members = {each.value: each for each in kind}
+    return lambda packed: members[packed[1]]
+
+
+def _value_reader(kind: type[Any]) -> Callable[[list[Any]], Any]:
+    return lambda packed: kind(**{field: _unpack(each) for field, each in packed[1].items()})
+
+
+_MARKS: dict[str, Callable[[list[Any]], Any]] = {
     "t": lambda packed: datetime.fromisoformat(packed[1]),
     "l": lambda packed: packed[1] * _TICK,
     "d": lambda packed: date.fromisoformat(packed[1]),
@@ -258,6 +273,7 @@ _READERS: dict[str, Callable[[list[Any]], Any]] = {
     "BrakeRecord": _read_brake,
     "Rollout": lambda packed: Rollout(*packed[1:]),
 }
+_READERS = _Readers(_MARKS)
 
 
 def _add_values_of(module: Any) -> None:
