@@ -121,11 +121,12 @@ def _picture(
     """Return the marks of a lane; of a busy one the band of its starts."""
     marks = marks_of(runs, axis)
     ahead = [run for run in planned if axis.now < run.at <= axis.through]
+    shown = [run for run in ahead if run.at > axis.after]
     if len(marks) + len(ahead) <= MOST_MARKS:
-        return lane_picture(marks, ahead, axis, usual, with_.shapes, is_dense=with_.is_dense)
+        return lane_picture(marks, shown, axis, usual, with_.shapes, is_dense=with_.is_dense)
     step = axis.length / BAND_PARTS / 2
     begun = [(run.begin, run.status in FAILURES) for run in runs if axis.after < run.begin <= axis.now]
-    coming = steps_of(((run.at, False) for run in ahead), axis, step)
+    coming = steps_of(((run.at, False) for run in shown), axis, step)
     counts = {at: each.starts for at, each in coming.items()}
     return band_picture(steps_of(begun, axis, step), _going_on(counts, ahead, axis, step), axis, step)
 
@@ -148,7 +149,8 @@ def _going_on(
     if len(ahead) <= MOST_MARKS:
         return counts
     pace = (len(ahead) - 1) / max((ahead[-1].at - ahead[0].at) / step, 0.001)
-    at = max(counts)
+    # From the picture's beginning: the next runs may lie years before it.
+    at = max(counts, default=axis.after)
     while at + step / 2 < axis.through:
         counts[at] = round(pace)
         at += step

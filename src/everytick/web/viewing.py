@@ -33,6 +33,9 @@ _USUAL, _FAR = "15h", "3d"
 _YOUNG = (("10m", timedelta(minutes=6)), ("1h", timedelta(minutes=45)), ("4h", timedelta(hours=3)))
 """A fleet that is younger is shown in a shorter window: its first minutes would be a dot in fifteen hours."""
 
+_FARTHEST = timedelta(days=3_653)
+"""How far from now a picture may end. The calendar has an end, and no plan reaches that far."""
+
 
 @value(frozen=True)
 class NowAsked:
@@ -115,9 +118,11 @@ def usual_window(fleet: FleetState) -> str:
 
 
 def axis_of(asked: NowAsked, now: datetime) -> Axis:
-    """Return the axis of what was asked for."""
+    """Return the axis of what was asked for, at most ten years from now."""
     length = WINDOWS[asked.w]
-    return axis_around(now, length) if asked.to is None else axis_to(asked.to, length, now)
+    if asked.to is None:
+        return axis_around(now, length)
+    return axis_to(min(max(asked.to, now - _FARTHEST), now + _FARTHEST), length, now)
 
 
 def _lanes(fleet: FleetState, axis: Axis, asked: NowAsked, found: Sequence[LookLine]) -> list[str]:

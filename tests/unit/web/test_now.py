@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -584,3 +585,25 @@ def test_a_broken_promise_is_told_on_the_readers_clock() -> None:
 
     assert "no success since" in line
     assert not re.search(r"\d{4}-\d\d-\d\dT", line), line
+
+
+@pytest.mark.parametrize("moment", ["0002-01-01T00:00:00Z", "9998-12-31T23:59:59Z", "2036-10-20T00:00:00Z"])
+def test_a_picture_of_another_age_costs_no_more_than_one_of_today(moment: str) -> None:
+    """S8, S20: the steps of a busy lane were counted from now on to the end of the calendar, and the service hung."""
+    tick = Everytick("memory://", name="shop")
+
+    @tick.job("* * * * *", name="busy")
+    async def busy() -> None: ...
+
+    began = time.process_time()
+    pages = pages_of(tick, f"/?w=3d&to={moment}", f"/timeline?to={moment}", start="2026-10-23T11:30:00Z")
+
+    assert time.process_time() - began < 5
+    assert "busy" in pages[0]
+
+
+def test_a_picture_of_tomorrow_shows_no_run_of_today() -> None:
+    """Runs before its beginning stood at its left edge."""
+    [page] = pages_of(shop(), "/?w=1h&to=2026-10-24T12:45:00Z")
+
+    assert lane_of(page, "orders").count('class="m-ghost"') == 1
