@@ -114,9 +114,17 @@ def check_origin(headers: Mapping[str, str]) -> None:
     if site is not None:
         is_ours = site in ("same-origin", "none")
     else:
-        is_ours = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+        is_ours = origin is None or _place_of(origin) == headers.get("host", "").lower()
     if not is_ours:
         raise Problem(403, "foreign_origin", "another site has made this request: nothing was changed")
+
+
+def _place_of(origin: str) -> str | None:
+    """Return host and port of an origin; None if it is no address."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def is_from_browser(headers: Mapping[str, str]) -> bool:

@@ -116,6 +116,15 @@ async def test_the_token_of_another_browser_is_refused(service: Service, browser
     assert answer.json()["code"] == "form_expired"
 
 
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "//]", "null", "", "\x7f"])
+async def test_an_origin_that_is_no_address_is_refused(browser: httpx2.AsyncClient, origin: str) -> None:
+    """S4: with a form of ours too, and without a traceback in the log."""
+    given = {"csrf": await _token(browser)}
+    answer = await browser.post("/do", data=given, headers={"origin": origin})
+
+    assert (answer.status_code, answer.json()["code"]) == (403, "foreign_origin")
+
+
 @pytest.mark.parametrize("host", ["example.net", "bad.example.net:8484", "127.0.0.1.bad.example.net", "", "[::1"])
 async def test_a_name_that_was_bound_to_this_host_by_another_is_refused(browser: httpx2.AsyncClient, host: str) -> None:
     """S4: DNS rebinding. The browser believes that the page is of the same origin."""
