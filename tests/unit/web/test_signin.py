@@ -156,6 +156,19 @@ async def test_one_address_may_fail_twenty_times_in_five_minutes(shop: Everytick
     assert (await sign_in(browser(service, address="192.0.2.8"))).status_code == 303
 
 
+async def test_all_addresses_of_one_ipv6_network_fail_together(shop: Everytick) -> None:
+    """S6: each customer has 2⁶⁴ addresses, and could use a new one for every attempt."""
+    service = asgi(shop)
+    codes = []
+    for number in range(21):
+        asking = browser(service, address=f"2001:db8::{number:x}")
+        given = {"csrf": await csrf(asking), "name": f"n{number}", "password": "x"}
+        codes.append((await asking.post("/signin", data=given)).status_code)
+
+    assert codes == [401] * 20 + [429]
+    assert (await sign_in(browser(service, address="2001:db8:0:1::1"))).status_code == 303
+
+
 async def test_a_session_ends_when_idle_and_at_last(shop: Everytick, clock: ManualClock) -> None:
     asking = browser(asgi(shop))
     await sign_in(asking)

@@ -17,6 +17,7 @@ from everytick.web.identity import Identity, address_of
 from everytick.web.paths import below_prefix, link
 from everytick.web.pictures.ruler import ruler
 from everytick.web.problems import Problem
+from everytick.web.rates import network_of
 from everytick.web.rendering import page
 
 router = APIRouter(include_in_schema=False)
@@ -42,14 +43,15 @@ async def signin(request: Request, next: str = "") -> Response:
 async def sign_in(request: Request, tick: Tick, name: Text = "", password: Text = "", next: Text = "") -> Response:
     """Begin a session and lead to the page that was wanted; else ask again, without a word about which was wrong."""
     address, throttle = address_of(request), throttle_of(request)
-    if seconds := throttle.wait(address):
+    network = network_of(address)
+    if seconds := throttle.wait(network):
         return await _later(request, seconds, name, next)
     try:
         secret = await tick.people.sign_in(name, password, address)
     except SignInDelayed as error:
         return await _later(request, error.seconds, name, next)
     if secret is None:
-        throttle.take(address)
+        throttle.take(network)
         return await _form(request, status=401, wrong=_WRONG, name=name, next=next)
     return signed_in(request, secret, next)
 
@@ -131,7 +133,7 @@ async def take_welcome(
     request: Request, tick: Tick, link: Text = "", name: Text = "", password: Text = "", again: Text = ""
 ) -> Response:
     """Make the first admin and sign them in."""
-    if throttle_of(request).take(address_of(request)):
+    if throttle_of(request).take(network_of(address_of(request))):
         raise Problem(429, "too_many_requests", "too many attempts: try again in a minute", {"retry-after": "60"})
     if not await tick.people.is_first_link(link):
         raise _used()
