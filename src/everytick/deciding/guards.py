@@ -74,9 +74,14 @@ def why_not_approved(proposal: Proposal, by: str, now: datetime) -> str | None:
     """Return why this person cannot approve the proposal now, None if they can."""
     if now >= proposal.expires_at:
         return f"it has expired at {proposal.expires_at.isoformat()}: propose it again"
-    if by == proposal.by:
-        return f"{shown(by, 60)} has proposed it: another person must approve it"
+    if _person_of(by) == _person_of(proposal.by):
+        return f"{shown(proposal.by, 60)} has proposed it: another person must approve it"
     return None
+
+
+def _person_of(by: str) -> str:
+    """Return whose name this is: `ann/deploy` is a token of ann, and no name of a user has a slash."""
+    return by.partition("/")[0]
 
 
 def _due(snapshot: JobSnapshot | None, now: datetime) -> int:

@@ -63,4 +63,13 @@ def test_a_proposal_is_approved_by_somebody_else_in_time() -> None:
 
     assert why_not_approved(proposal, "bob", at("10:00")) is None
     assert why_not_approved(proposal, "alice", at("10:00")) == ("alice has proposed it: another person must approve it")
+    assert why_not_approved(proposal, "alice/deploy", at("10:00")) is not None, "a token of hers is no other person"
     assert "it has expired" in (why_not_approved(proposal, "bob", at("1 09:00")) or "")
+
+
+def test_what_a_token_proposed_is_not_approved_by_its_owner() -> None:
+    proposal = Proposal("1", "x", (), "alice/deploy", at("09:00"), at("1 09:00"))
+
+    for by in ("alice", "alice/deploy", "alice/other"):
+        assert why_not_approved(proposal, by, at("10:00")) is not None
+    assert why_not_approved(proposal, "bob/deploy", at("10:00")) is None
