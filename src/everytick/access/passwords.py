@@ -34,6 +34,10 @@ def checked_password(password: str) -> str:
         raise InvalidSetting("password", "…", f"is too short: at least {SHORTEST} characters")
     if len(password) > LONGEST:
         raise InvalidSetting("password", "…", f"is too long: at most {LONGEST} characters")
+    try:
+        password.encode()
+    except UnicodeEncodeError:
+        raise InvalidSetting("password", "…", "has half of a character in it, which UTF-8 does not have") from None
     return password
 
 

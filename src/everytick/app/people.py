@@ -10,6 +10,7 @@ from everytick.access.passwords import Passwords
 from everytick.access.people import person_of_token, person_of_user
 from everytick.app.acting import acting
 from everytick.domain.deeds import DeedFilter
+from everytick.domain.durations import later
 from everytick.domain.names import checked_name
 from everytick.domain.people import (
     AddFirstUser,
@@ -145,7 +146,7 @@ class People:
         store, made = await self._opened(), new_token()
         if owner:
             await self.user(owner)
-        end = None if lasts is None else (await store.now() + lasts).replace(microsecond=0)
+        end = None if lasts is None else later(await store.now(), lasts).replace(microsecond=0)
         token = Token(made.id, checked_name("token", name), made.hash, role, tuple(grants), owner, end)
         await store.access.change(AddToken(token), _doer())
         return NewToken(token, made.text)

@@ -10,6 +10,7 @@ from everytick.app.backfills import Backfills
 from everytick.app.handle import Handle
 from everytick.app.lookups import moment_of
 from everytick.domain.config import UNSET, Unset
+from everytick.domain.durations import duration, later
 from everytick.domain.names import checked_name
 from everytick.errors import Conflict, InvalidInstant, NotFound
 
@@ -65,7 +66,7 @@ class Requests(Backfills):
         self._refuse_unfit(name, record.job, payload)
         named, call = _key(key)
         by = self._by(by)
-        due_at = wanted + (await store.now()) if isinstance(wanted, timedelta) else wanted
+        due_at = later(await store.now(), wanted) if isinstance(wanted, timedelta) else wanted
         fact = Trigger(named, given, rule, reason, by, call=call, at=due_at)
         if within is not None and acting() is not None:
             raise Conflict("a deed cannot be written in a transaction of your own: trigger outside of it, or as code")
@@ -195,8 +196,6 @@ def _wanted(at: datetime | str | None, after: timedelta | str | None) -> datetim
         return None if at is None else moment_of(at)
     if at is not None:
         raise InvalidInstant(at, "at and after both say when it runs: give one of them")
-    from everytick.domain.durations import duration
-
     return duration(after)
 
 

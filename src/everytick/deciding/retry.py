@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
+from everytick.domain.durations import LONGEST
 from everytick.domain.ids import attempt_id, run_id
 from everytick.domain.outcome import Failed, TimedOut
 from everytick.domain.retry import Retry
-from everytick.domain.steps import LONGEST
 
 _AT_ONCE = timedelta(0)
 _TIMED_OUT = "timeout"

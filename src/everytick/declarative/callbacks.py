@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from everytick.declarative.registrations import Callback, Registration
+from everytick.domain.durations import LONGEST
 from everytick.domain.job import Job
 from everytick.domain.outcome import Failed, Outcome
-from everytick.domain.steps import LONGEST
 from everytick.runners.base import Body
 from everytick.runners.context import Context
 from everytick.runners.function import FunctionBody

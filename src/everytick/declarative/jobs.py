@@ -19,10 +19,10 @@ from everytick.declarative.documents import TaskDocument, target_of, written
 from everytick.declarative.names import job_name
 from everytick.declarative.registrations import Registration
 from everytick.domain.config import Level, Overrides, overrides
+from everytick.domain.durations import LONGEST
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job, TaskDefinition, restored_job
 from everytick.domain.retry import Retry
-from everytick.domain.steps import LONGEST
 
 TASK = "callback"
 """The name of the one task in each of these jobs."""

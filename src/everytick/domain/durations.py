@@ -16,6 +16,12 @@ from everytick.errors import InvalidDuration, InvalidInstant, shown
 TICK = timedelta(microseconds=1)
 """The shortest time that the stores tell apart."""
 
+LONGEST = timedelta(days=365_000)
+"""The longest wait, age or timeout that counts. So every moment stays within Python's calendar."""
+
+FIRST, LAST = datetime(2, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)
+"""The first and the last moment that is taken. A year is left beside them for what is reckoned from one."""
+
 _MAX_CHARACTERS = 200
 _SECOND = 1_000_000
 _UNITS = {"w": 0, "d": 0, "h": 3600 * _SECOND, "m": 60 * _SECOND, "s": _SECOND, "ms": 1000, "us": 1}
@@ -155,10 +161,27 @@ def instant(given: object) -> datetime:
         if read.offset is None or read.zone is not None:
             raise InvalidInstant(given, "must carry its offset and no zone: add Z or an offset like +02:00")
         found = read.wall.replace(tzinfo=timezone(read.offset))
+    return _within(given, found)
+
+
+def later(now: datetime, length: timedelta) -> datetime:
+    """Return the moment that comes so long after now; one beyond the calendar is refused."""
     try:
-        return found.astimezone(UTC)
+        found = now + length
     except OverflowError:
-        raise InvalidInstant(given, "lies outside the years 1 to 9999") from None
+        raise InvalidDuration(length, "ends after the year 9998") from None
+    return _within(length, found)
+
+
+def _within(given: object, found: datetime) -> datetime:
+    """Return the moment in UTC, if it is within the years that have one before and one after them."""
+    try:
+        moment = found.astimezone(UTC)
+    except OverflowError:
+        moment = None
+    if moment is None or not FIRST <= moment <= LAST:
+        raise InvalidInstant(given, "lies outside the years 2 to 9998")
+    return moment
 
 
 def _clock(length: timedelta) -> str:

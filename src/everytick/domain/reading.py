@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from everytick.domain.durations import duration, format_duration
+from everytick.domain.durations import LONGEST, duration, format_duration
 from everytick.domain.names import checked_name, did_you_mean
 from everytick.domain.schedule import Schedule
 from everytick.errors import InvalidPolicies, shown
@@ -53,8 +53,8 @@ def number(policy: str, given: object, least: float, most: float | None = None) 
 
 
 def length(policy: str, given: object, least: timedelta, *instead: str) -> timedelta:
-    """Return a duration that is not shorter than `least`."""
-    found = duration(given)
+    """Return a duration that is not shorter than `least`. One of more than a thousand years counts as a thousand."""
+    found = min(duration(given), LONGEST)
     if found < least:
         reason = "must be longer than zero" if least == INSTANT else f"must be at least {format_duration(least)}"
         raise refused(policy, given, reason, *instead)

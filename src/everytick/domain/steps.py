@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from everytick.domain.config import Level, Overrides
+from everytick.domain.durations import LONGEST
 from everytick.domain.job import Job, Task
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.outcome import Lost, Outcome
@@ -26,9 +27,6 @@ from everytick.domain.values import value
 
 KEPT_WAIT = timedelta(seconds=5)
 """The owner keeps a retry that is at most so far away. One further away is parked, which frees the slot."""
-
-LONGEST = timedelta(days=365_000)
-"""The longest wait. A longer timeout counts as none. So every moment stays within Python's calendar."""
 
 WAITS_KEPT = 100
 """The newest waits of a run that its report tells. Retries may have no limit."""
@@ -48,8 +46,8 @@ def failure_of(status: OccurrenceStatus, runs: "Iterable[RunState]", error: str 
 
 
 def bounded(timeout: timedelta | None) -> timedelta | None:
-    """Return the timeout; None if it is longer than LONGEST."""
-    return None if timeout is None or timeout > LONGEST else timeout
+    """Return the timeout; None if it is the longest that counts."""
+    return None if timeout is None or timeout >= LONGEST else timeout
 
 
 def deadline(started_at: datetime | None, timeout: timedelta | None) -> datetime | None:

@@ -11,11 +11,11 @@ from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from everytick.domain.durations import Moment, Period, period
+from everytick.domain.durations import LAST, Moment, Period, period
 from everytick.domain.values import value
 from everytick.errors import InvalidDuration, InvalidInstant, InvalidSchedule, shown
 from everytick.schedules.combine import Combinable, checked_limit, in_window, with_options
-from everytick.schedules.timezones import DAY, LAST, Zone, fixed, instant_of, read_moment, utc, zone_of
+from everytick.schedules.timezones import DAY, Zone, fixed, instant_of, read_moment, utc, zone_of
 
 EPOCH = Moment(datetime(1970, 1, 1))  # noqa: DTZ001 - a wall time, in whatever zone
 _MAX_CHARACTERS = 300

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from everytick.domain.durations import Moment, moment
+from everytick.domain.durations import FIRST, LAST, Moment, moment
 from everytick.errors import InvalidInstant, InvalidSchedule
 from everytick.schedules.posix_zones import PREFIX, by_rule
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
 MICROSECOND = timedelta(microseconds=1)
-
-# A year is kept free at both ends of the calendar, so that adding an offset never overflows.
-FIRST = datetime(2, 1, 1, tzinfo=UTC)
-LAST = datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 _NAME = r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*"
 # Files beside the zones that differ from machine to machine, or count leap seconds.

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from everytick.deciding.retry import is_retried, jittered, next_wait, wait_before
+from everytick.domain.durations import LONGEST
 from everytick.domain.ids import attempt_id, run_id
 from everytick.domain.outcome import Failed, TimedOut
 from everytick.domain.retry import Retry
-from everytick.domain.steps import LONGEST
 
 MINUTE = timedelta(minutes=1)
 REFUSED = Failed("no", ("builtins.ConnectionRefusedError", "builtins.ConnectionError", "builtins.OSError"))

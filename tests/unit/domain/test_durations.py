@@ -12,6 +12,7 @@ from everytick.domain.durations import (
     duration,
     format_duration,
     instant,
+    later,
     moment,
     period,
 )
@@ -183,6 +184,8 @@ def test_instants_are_read(text: str, expected: datetime) -> None:
         "2026-01-31T09:00:00[Europe/Berlin]",
         "2026-01-31T09:00:00Z\n",
         "0001-01-01T00:00:00+05:00",
+        "0001-12-31T23:59:59Z",
+        "9999-01-01T00:00:00Z",
     ],
 )
 def test_what_names_no_moment_is_refused(text: str) -> None:
@@ -205,3 +208,13 @@ def test_a_moment_keeps_what_was_written() -> None:
     assert str(moment("2026-01-31T09:00+02")) == "2026-01-31T09:00:00+02:00"
     assert str(moment("2026-01-31T09:00-00:30")) == "2026-01-31T09:00:00-00:30"
     assert str(moment("20260131T0900Z")) == "2026-01-31T09:00:00Z"
+
+
+def test_a_moment_so_long_from_now_lies_within_the_calendar() -> None:
+    """What a person asks for in 300,000 years is refused, and no sum of theirs overflows."""
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert later(noon, timedelta(hours=1)) == datetime(2026, 1, 1, 13, tzinfo=UTC)
+    with pytest.raises(InvalidDuration, match="ends after the year 9998"):
+        later(noon, timedelta(days=99_999_999))
+    with pytest.raises(InvalidInstant, match="lies outside the years 2 to 9998"):
+        later(noon, timedelta(days=2_912_200))

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everytick import InvalidSchedule, cron, schedule, zone_data
+from everytick.domain.durations import FIRST, LAST
 from everytick.errors import InvalidInstant
-from everytick.schedules.timezones import FIRST, LAST, utc, zone, zone_of
+from everytick.schedules.timezones import utc, zone, zone_of
 
 instants = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 names = st.sampled_from(sorted(available_timezones() - {"localtime", "Factory"}))

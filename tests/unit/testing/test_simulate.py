@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -238,3 +239,26 @@ def test_what_a_node_left_ready_is_begun_when_the_next_one_comes() -> None:
 
     [entry] = done.ran("long")
     assert (entry.status, entry.ended_at) == ("completed", at(3.25))
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        {"grace": "99999999d"},
+        {"jitter": "99999999d"},
+        {"task_timeout": "99999999d", "execution_timeout": "99999999d"},
+        {"recovery": {"strategy": "bounded_window", "max_duration": "99999999d"}},
+        {"success_within": "99999999d", "start_by": "99999999d"},
+    ],
+    ids=lambda policies: next(iter(policies)),
+)
+def test_a_length_of_a_thousand_centuries_means_for_ever(policies: dict[str, Any]) -> None:
+    """A job with such a grace was parked: its instant and the grace lie beyond Python's calendar."""
+    tick = Everytick("memory://", name="shop")
+
+    @tick.job(every("1h"), name="hourly", **policies)
+    async def hourly() -> None: ...
+
+    found = simulate(tick, start="2026-01-01T00:30:00Z", until="2026-01-01T03:30:00Z")
+
+    assert len(found.of("hourly")) == 3

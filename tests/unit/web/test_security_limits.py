@@ -64,6 +64,32 @@ async def test_no_schedule_takes_longer_than_a_second(client: httpx2.AsyncClient
     assert time.process_time() - began < 2, "a second each"
 
 
+FAR = [
+    ("/api/jobs/nightly/trigger", b'{"after": "99999999d"}'),
+    ("/api/jobs/nightly/trigger", b'{"at": "9999-12-31T23:59:59Z"}'),
+    ("/api/tokens", b'{"name": "deploy", "role": "viewer", "lasts": "99999999d"}'),
+    ("/api/users", b'{"name": "ann", "role": "admin", "password": "\\ud800aaaaaaaaaaaa"}'),
+    ("/api/jobs/nightly/pause", b'{"until": "0001-01-01T00:00:00Z"}'),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), FAR, ids=range(len(FAR)))
+async def test_what_the_calendar_or_utf8_does_not_have_is_refused(
+    client: httpx2.AsyncClient, path: str, body: bytes
+) -> None:
+    """S8: with a sentence, and not as a mistake of ours."""
+    answer = await client.post(path, content=body, headers=JSON)
+
+    assert answer.status_code == 422, answer.text
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+async def test_a_question_about_the_ends_of_the_calendar_is_refused(client: httpx2.AsyncClient, at: str) -> None:
+    """S20: a year is left on both sides for what is reckoned from a moment."""
+    for path in (f"/api/jobs/nightly/explanation?at={at}", f"/jobs/nightly/at?at={at}"):
+        assert (await client.get(path)).status_code == 422, path
+
+
 HOSTILE_TARGETS = [
     "os:system",
     "builtins:eval",
