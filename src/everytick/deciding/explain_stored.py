@@ -140,7 +140,7 @@ def _story_of(evidence: Evidence, found: Occurrence) -> str:
         case _S.QUEUED:
             return f"it waits in line ({found.reason})"
         case _S.RUNNING:
-            return f"it runs since {when(found.started_at)} on {found.owner}"
+            return f"it has been running since {when(found.started_at)} on {found.owner}"
         case _S.AWAITING_RETRY:
             held_back = f", and then waits: {evidence.held_back}" if evidence.held_back else ""
             return f"it waits for a retry at {when(found.ready_at)}{held_back}"

@@ -111,11 +111,15 @@ def _last_of(entries: Sequence[PastEntry], viewer: Viewer) -> tuple[str, str]:
     newest = started[0] if started else next((entry for entry in entries if _tells(entry)), None)
     if newest is None:
         waits = next((entry for entry in entries if entry.status in ACTIVE), None)
-        return ("fine", "has not run yet") if waits is None else (waits.status, f"waits since {viewer.when(waits.at)}")
+        return (
+            ("fine", "has not run yet")
+            if waits is None
+            else (waits.status, f"has been waiting since {viewer.when(waits.at)}")
+        )
     began = newest.at if newest.run is None or newest.run.started_at is None else newest.run.started_at
     at = _at(newest.at, viewer)
     words = {
-        _S.RUNNING: f"runs since {viewer.when(began)}",
+        _S.RUNNING: f"has been running since {viewer.when(began)}",
         _S.AWAITING_RETRY: "failed and is tried again",
         _S.COMPLETED_WITH_ERRORS: f"completed with errors {at}",
         _S.FAILED: f"failed {at}",

@@ -17,7 +17,7 @@ from everytick.domain.statuses import ACTIVE, AttemptStatus, OccurrenceStatus, R
 from everytick.domain.values import value
 from everytick.web.pictures.gantt import AttemptBar, TaskRow
 from everytick.web.pictures.trail import TrailStep, localized
-from everytick.web.words import count, cut, length, listed, number
+from everytick.web.words import LATE_AFTER, count, cut, length, listed, number, usually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -80,6 +80,8 @@ def occurrence_said(seen: OccurrenceOverview, viewer: Viewer, *, with_errors: bo
     """Return the heading: the status, and the one thing to know about it."""
     own, whole = seen.whole.occurrence, seen.whole
     said = _said_of(seen, whole, own, viewer, with_errors=with_errors)
+    if own.status is _S.RUNNING:
+        return f"{own.status} {said}".rstrip()
     return f"{own.status}: {said}" if said else str(own.status)
 
 
@@ -96,10 +98,11 @@ def _said_of(seen: OccurrenceOverview, whole: Whole, own: Occurrence, viewer: Vi
         case _S.RUNNING:
             busy = [run.task for run in whole.runs if run.status is _R.RUNNING]
             since = "" if own.started_at is None else f"for {length(viewer.now - own.started_at)}"
-            return ", ".join(filter(None, (since, f"now {listed(busy, 3)}" if busy and len(whole.runs) > 1 else "")))
+            told = ", ".join(filter(None, (since, f"now {listed(busy, 3)}" if busy and len(whole.runs) > 1 else "")))
+            return f"{told}; {_usually(seen)}" if takes_long(seen) else told
         case _S.AWAITING_RETRY:
             again = [run.task for run in whole.runs if run.status is _R.PENDING and run.attempts]
-            at = "" if own.ready_at is None else f" at {viewer.clock(own.ready_at, seconds=True)}"
+            at = "" if own.ready_at is None else f" at {viewer.clock(own.ready_at, seconds=own.ready_at.second > 0)}"
             return f"{listed(again, 3) or 'it'} is tried again{at}"
         case _S.FAILED_STALE:
             return "its node fell silent"
@@ -121,12 +124,28 @@ def _failure_said(whole: Whole) -> str:
     return f"{first.task} took too long" if first.status is _R.TIMEOUT else f"{first.task} failed"
 
 
-def when_said(own: Occurrence, viewer: Viewer) -> str:
-    """Return whether it was on time, how long it took and where it ran."""
+def takes_long(seen: OccurrenceOverview) -> bool:
+    """Whether it runs for longer than nearly all before it."""
+    own, usual = seen.whole.occurrence, seen.lengths
+    if own.status is not _S.RUNNING or own.started_at is None or usual is None:
+        return False
+    return seen.now - own.started_at > usual.p95
+
+
+def _usually(seen: OccurrenceOverview) -> str:
+    return "" if seen.lengths is None else usually(seen.lengths.p50, seen.lengths.p95)
+
+
+def when_said(seen: OccurrenceOverview) -> str:
+    """Return whether it started on time, how long it took or usually takes, and where it ran."""
+    own = seen.whole.occurrence
     parts = []
     if own.started_at is not None:
         delay = own.started_at - (own.line_at or own.scheduled_for)
-        parts.append(f"late by {length(delay)}" if own.late else "on time" if own.cause is Cause.SCHEDULE else "")
+        is_late = own.late or delay >= LATE_AFTER
+        parts.append(f"started {length(delay)} late" if is_late else "on time" if own.cause is Cause.SCHEDULE else "")
+        if own.status is _S.RUNNING and not takes_long(seen):
+            parts.append(_usually(seen))
         if own.ended_at is not None:
             parts.append(f"took {length(own.ended_at - own.started_at)}")
     if own.node or own.owner:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from everytick.domain.ids import job_id
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.web.pictures.timeline import MOST_LANES, LaneCandidate, Urgency
+from everytick.web.words import LATE_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from everytick.stores.base import JobRecord
     from everytick.web.board import FleetState
     from everytick.web.pictures.axis import Axis
-
-LATE_AFTER = timedelta(minutes=1)
-"""A run that begins a minute after its instant, or later, is shown as late."""
 
 _OVER, _LEAST_OVER = 1.5, timedelta(seconds=10)
 """A run needs a look that takes half as long again as nearly all others, and at least ten seconds longer."""

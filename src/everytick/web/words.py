@@ -18,6 +18,8 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 _SMALL = "no one two three four five six seven eight nine ten eleven twelve".split()
 _SECOND, _MINUTE, _HOUR, _DAY = (timedelta(seconds=n) for n in (1, 60, 3600, 86400))
 _WEEK = 7 * _DAY
+LATE_AFTER = _MINUTE
+"""A run that begins a minute after its instant, or later, is said to be late."""
 
 
 @value(frozen=True)
@@ -53,6 +55,16 @@ class Viewer:
         if local.year == today.year:
             return f"{local.day} {MONTHS[local.month - 1]} {text}"
         return f"{local.day} {MONTHS[local.month - 1]} {local.year}"
+
+    def stretch(self, begin: datetime, end: datetime) -> str:
+        """Return from when to when: `08:00 to 12:00`, `Thu 02:30 to Fri 02:30`. Of two days, today has its name too."""
+        days = {self.local(begin).date(), self.local(end).date()}
+        return " to ".join(self._named(each) if len(days) > 1 else self.when(each) for each in (begin, end))
+
+    def _named(self, moment: datetime) -> str:
+        local, text = self.local(moment), self.when(moment)
+        is_today = local.date() == self.local(self.now).date()
+        return f"{WEEKDAYS[local.weekday()]} {text}" if is_today else text
 
     def day_or_clock(self, moment: datetime) -> str:
         """Return the moment where there is little room: `14:07` today, else only its day, as `Sat` or `24 Oct`."""

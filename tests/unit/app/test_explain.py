@@ -152,7 +152,7 @@ async def test_what_runs_now_is_told_with_its_node(told: Told) -> None:
     await claim_one(told.store, "node-7")
     found = await told.asked(at(10))
     assert found.verdict is Verdict.RUNNING
-    assert "it runs since 2026-11-16T10:00:00+00:00 on node-7" in found.text
+    assert "it has been running since 2026-11-16T10:00:00+00:00 on node-7" in found.text
 
 
 async def test_what_waits_for_a_slot_is_pending(told: Told) -> None:

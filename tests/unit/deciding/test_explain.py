@@ -74,7 +74,7 @@ def test_every_reason_of_a_span_has_a_verdict_and_words(why: Why) -> None:
         ("pending", {"ready_at": at("12:45")}, Verdict.WAITING_FOR_A_SLOT, "may start at 2026-11-16T12:45"),
         ("queued", {"reason": "late, kept by recovery"}, Verdict.WAITING_IN_LINE, "it waits in line"),
         ("awaiting_retry", {"ready_at": at("12:40")}, Verdict.RUNNING, "it waits for a retry at 2026-11-16T12:40"),
-        ("running", {"owner": "n", "started_at": at("12:00")}, Verdict.RUNNING, "it runs since"),
+        ("running", {"owner": "n", "started_at": at("12:00")}, Verdict.RUNNING, "it has been running since"),
         ("superseded", {"error": "superseded by x"}, Verdict.SUPERSEDED, "it gave way before it ran: superseded by x"),
         ("skipped", {"reason": "overlap, behind occ_9"}, Verdict.OVERLAP, "it was skipped: overlap, behind occ_9"),
         ("missed", {"reason": "missed"}, Verdict.MISSED, "it was missed: missed"),

@@ -216,7 +216,7 @@ def test_running_retrying_and_waiting_jobs_say_so() -> None:
 
     long_page, again_page = pages_of(tick, "/jobs/long", "/jobs/again", start=START, until="2026-10-20T02:10:00Z")
 
-    assert heading_of(long_page) == "long runs since 03:00; it runs next at 05:00."
+    assert heading_of(long_page) == "long has been running since 03:00; it runs next at 05:00."
     assert "behind" in long_page
     assert "queued" in long_page
     assert heading_of(again_page) == "again failed and is tried again; it runs next at 05:00."

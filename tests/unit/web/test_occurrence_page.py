@@ -134,7 +134,7 @@ def test_facts_payload_and_results_are_there_for_those_who_may_see_them() -> Non
     page = shown(etl(), "etl", "2026-10-23T12:00:00Z")
     viewer = shown(etl(), "etl", "2026-10-23T12:00:00Z", role=Role.VIEWER)
 
-    for part in ("Fri 23 Oct 2026, 02:30:00 CEST", "00:30:00 UTC", "Thu 02:30 – 02:30", "fence ", "182406"):
+    for part in ("Fri 23 Oct 2026, 02:30:00 CEST", "00:30:00 UTC", "Thu 02:30 to Fri 02:30", "fence ", "182406"):
         assert part in page
     assert "&#34;full&#34;: false" in page
     for hidden in ("182406", "full", "5432", "Traceback", "/do/", "ConnectionError"):
@@ -190,7 +190,7 @@ def test_a_running_occurrence_shows_the_task_that_runs_and_its_usual_end() -> No
 
     page = shown(tick, "long", "2026-10-23T05:15:00Z")
 
-    assert heading_of(page) == "running: for 15 min, now second"
+    assert heading_of(page) == "running for 15 min, now second"
     assert 'class="m-present"' in page
     assert 'class="m-ghost"' in page
     assert "5 min so far" in page
@@ -211,7 +211,7 @@ def test_one_that_awaits_a_retry_says_when() -> None:
 
     page = shown(tick, "again", "2026-10-24T00:10:00Z", start="2026-10-23T12:00:00Z")
 
-    assert heading_of(page) == "awaiting_retry: again is tried again at 02:31:00"
+    assert heading_of(page) == "awaiting_retry: again is tried again at 02:31"
     assert '<h2 id="error">OSError in again, attempt 1</h2>' in page
     assert "/do/cancel" in page
 
@@ -301,9 +301,46 @@ def test_a_late_run_says_so() -> None:
         tick, "hourly", "2026-10-23T05:30:00Z", newest=2, outages=(("2026-10-23T00:30:00Z", "2026-10-23T05:20:00Z"),)
     )
 
-    assert "late by" in page
+    assert re.search(r"started \d.* late", page)
     assert "It came late" in facts(page)
     assert heading_of(page) == "completed: it took 1 min"
+
+
+def test_one_that_was_planned_in_time_and_waited_for_a_limit_is_not_said_to_be_on_time() -> None:
+    """The page Now tells the same: it started late."""
+    tick = Everytick("memory://", name="shop")
+
+    @tick.job("0 * * * *", name="hourly", task_timeout="1h")
+    async def hourly() -> None:
+        await takes(minutes=10)
+
+    async def brake() -> None:
+        await tick.brake("job:hourly")
+
+    async def release() -> None:
+        await tick.release("job:hourly", at_once=True)
+
+    at: dict[str, Callable[[], Awaitable[Any]]] = {"2026-10-23T04:59:00Z": brake, "2026-10-23T05:05:40Z": release}
+    page = shown(tick, "hourly", "2026-10-23T05:07:00Z", at=at)
+
+    assert heading_of(page) == "running for 1 min 20 s"
+    assert "started 5 min 40 s late, usually 10 min, on " in page
+    assert "on time" not in page
+    assert facts(page)[1:4] == ["It was planned in time", "Nothing stood against it", "It started 5 min 40 s late"]
+    assert "if this one has not ended by then, the next is skipped (overlap skip)" in page
+
+
+def test_one_that_takes_longer_than_nearly_all_before_it_says_so_in_its_heading() -> None:
+    tick = Everytick("memory://", name="shop")
+
+    @tick.job("0 * * * *", name="hourly", task_timeout="9h")
+    async def hourly(ctx: Context) -> None:
+        await takes(minutes=10 if ctx.scheduled_for.hour < 5 else 600)
+
+    page = shown(tick, "hourly", "2026-10-23T05:40:00Z")
+
+    assert heading_of(page) == "running for 40 min; usually 10 min"
+    assert 'class="w-look" height="16"' in page
 
 
 def test_a_replay_names_what_it_repeats_and_both_lead_to_each_other() -> None:

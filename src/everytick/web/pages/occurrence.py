@@ -124,7 +124,7 @@ def _values(
         "own": own,
         "job": seen.record.job,
         "said": occurrence_said(seen, viewer, with_errors=sees),
-        "when_said": when_said(own, viewer),
+        "when_said": when_said(seen),
         "error": error_said(seen.whole) if sees else None,
         "sees": sees,
         "may_operate": may_operate,
@@ -167,9 +167,9 @@ def _gantt(seen: OccurrenceOverview, viewer: Viewer, *, all_rows: bool) -> dict[
     if not any(row.bars for row in rows):
         return None
     shown, hidden = (rows, 0) if all_rows else shortened(rows)
-    usual_end = None
+    usual_end = rare_end = None
     if own.started_at is not None and seen.lengths is not None:
-        usual_end = own.started_at + seen.lengths.p50
+        usual_end, rare_end = own.started_at + seen.lengths.p50, own.started_at + seen.lengths.p95
     ready = max(own.ready_at or own.scheduled_for, own.scheduled_for)
     begun = own.started_at or ready
     drawn = gantt(
@@ -179,6 +179,7 @@ def _gantt(seen: OccurrenceOverview, viewer: Viewer, *, all_rows: bool) -> dict[
         words=length,
         clock=lambda at: viewer.clock(at, seconds=at.second > 0),
         usual_end=usual_end,
+        rare_end=rare_end,
     )
     return {"axis": drawn.axis, "rows": drawn.rows, "hidden": hidden, "has_all": all_rows}
 
@@ -195,8 +196,7 @@ def _facts(seen: OccurrenceOverview, viewer: Viewer) -> list[tuple[str, str, str
         found.append(("Ended", viewer.when(own.ended_at, seconds=True), took))
     found.append(("Cause", str(own.cause), "late" if own.late else ""))
     if own.covers_after is not None and own.covers_through is not None:
-        covers = f"{viewer.when(own.covers_after)} – {viewer.when(own.covers_through)}"
-        found.append(("Covers", covers, ""))
+        found.append(("Covers", viewer.stretch(own.covers_after, own.covers_through), ""))
     node = own.owner or own.node
     if node is not None:
         found.append(("Node", node, f"fence {own.fence:,}" if own.fence else ""))

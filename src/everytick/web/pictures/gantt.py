@@ -35,8 +35,11 @@ _MIDDLE, _BAR = 19, 16
 _NUMBERED = 0.022
 """A bar under this share of the width has no room for its number."""
 
-_ROOM = 0.22
-"""A word beside a bar needs this share of the width."""
+_LETTER = 0.0105
+"""The share of the width that a letter of a word beside a bar takes: 7 of 650 pixels."""
+
+_MOST_BEHIND = 0.25
+"""The largest share of the width that is left free for words behind the last bar."""
 
 _WRONG = frozenset({AttemptStatus.FAILED, AttemptStatus.TIMEOUT})
 
@@ -136,10 +139,12 @@ def gantt(
     words: Callable[[timedelta], str],
     clock: Callable[[datetime], str],
     usual_end: datetime | None = None,
+    rare_end: datetime | None = None,
 ) -> GanttDrawing:
     """Draw the rows from `ready`, when the occurrence might begin, to its end, or past now to its usual end.
 
-    `words` says a length and `clock` a time of day.
+    What runs past `rare_end` takes longer than nearly all before it, and is hatched. `words` says a length and `clock`
+    a time of day.
     """
     busy = [(bar.start, bar.end or now) for row in rows for bar in row.bars]
     is_running = any(bar.end is None for row in rows for bar in row.bars)
@@ -152,25 +157,42 @@ def gantt(
         moment for moment in (usual_end if is_open else None, *waits) if moment is not None
     ]
     through = max([since + timedelta(milliseconds=10), *ends, *([now] if is_open else [])])
-    scale = folded_scale(since, through, [*busy, *([(now, now)] if is_open else [])])
+    is_long = is_running and rare_end is not None and rare_end < now
+    through = since + (through - since) / (1 - _behind(rows, since, through, now, is_long=is_long))
+    # The hollow bar to the usual end is something too: it is not folded.
+    coming = [(now, max(now, usual_end) if is_running and usual_end is not None else now)] if is_open else []
+    scale = folded_scale(since, through, [*busy, *coming])
     ticks = _ticks(scale, clock, words)
     started = min((start for start, _ in busy), default=None)
-    drawn = [
-        (
-            row,
-            _row(
-                row,
-                scale,
-                ticks,
-                words,
-                now if is_open else None,
-                usual_end if is_open else None,
-                _wait(row, started, ready),
-            ),
-        )
-        for row in rows
-    ]
+    open_until = _Open(now, usual_end, rare_end) if is_open else None
+    drawn = [(row, _row(row, scale, ticks, words, open_until, _wait(row, started, ready))) for row in rows]
     return GanttDrawing(_axis(scale, ticks, words), tuple(drawn))
+
+
+@value
+class _Open:
+    """Of an occurrence that goes on: now, its usual end, and the end that nearly all before it kept."""
+
+    now: datetime
+    usual_end: datetime | None
+    rare_end: datetime | None
+
+
+def _behind(rows: Sequence[TaskRow], since: datetime, through: datetime, now: datetime, *, is_long: bool) -> float:
+    """Return the share to leave free for the words of bars that are too short to hold them, or hatched."""
+    whole, wanted = through - since, [0.0]
+    for row in rows:
+        for bar in row.bars[-1:]:
+            room, end = _room(row.after), bar.end or now
+            is_at_the_end, is_short = end - since > whole * (1 - room), end - bar.start < whole * room
+            if row.after and is_at_the_end and (is_short or (is_long and bar.end is None)):
+                wanted.append(room)
+    return min(max(wanted), _MOST_BEHIND)
+
+
+def _room(text: str) -> float:
+    """Return the share of the width that a word needs, with some pixels beside it."""
+    return (len(text) + 2) * _LETTER
 
 
 def _wait(row: TaskRow, started: datetime | None, ready: datetime) -> tuple[datetime, datetime] | None:
@@ -245,8 +267,7 @@ def _row(
     scale: GanttScale,
     ticks: Sequence[tuple[float, str]],
     words: Callable[[timedelta], str],
-    now: datetime | None,
-    usual_end: datetime | None,
+    going: _Open | None,
     wait: tuple[datetime, datetime] | None,
 ) -> Markup:
     rules = [element("line", class_="rule", x1=percent(at), x2=percent(at), y1=-1, y2=39) for at, _ in ticks]
@@ -267,16 +288,16 @@ def _row(
     for before, bar in zip((None, *row.bars), row.bars, strict=False):
         if before is not None and before.end is not None:
             parts.append(_retry_wait(scale, before.end, bar.start, words))
-        parts.append(_bar(scale, bar, scale.through if now is None else now))
+        parts.append(_bar(scale, bar, going))
     last = row.bars[-1] if row.bars else None
     if last is not None and last.end is not None and row.next_at is not None:
         parts.append(_retry_wait(scale, last.end, row.next_at, words))
         parts.append(_ghost(scale(row.next_at), min(scale(row.next_at) + 0.012, 1.0)))
-    if last is not None and last.end is None and now is not None and usual_end is not None and usual_end > now:
-        parts.append(_ghost(scale(now), scale(usual_end)))
-    parts.append(_after(row, scale, now, usual_end))
-    if now is not None:
-        x = percent(scale(now))
+    if last is not None and last.end is None and going is not None and going.usual_end is not None:
+        parts.append(_ghost(scale(going.now), scale(going.usual_end)))
+    parts.append(_after(row, scale, going))
+    if going is not None:
+        x = percent(scale(going.now))
         parts.append(element("line", class_="nowline", x1=x, x2=x, y1=-1, y2=39))
     return element("svg", *parts, height=38, role="img", aria_label=row_words(row))
 
@@ -295,8 +316,24 @@ def _break(scale: GanttScale, fold: IdleFold) -> Markup:
     return element("svg", element("path", class_="fold-edge", d=waves), x=middle, width=1, height=38)
 
 
-def _bar(scale: GanttScale, bar: AttemptBar, now: datetime) -> Markup:
-    left, right = scale(bar.start), scale(bar.end or now)
+def _bar(scale: GanttScale, bar: AttemptBar, going: _Open | None) -> Markup:
+    end = bar.end or (scale.through if going is None else going.now)
+    rare = going.rare_end if going is not None and bar.end is None else None
+    if going is not None and rare is not None and rare < end:
+        solid = max(rare, bar.start)
+        return joined((_solid(scale, bar, solid), _overrun(scale, solid, end)))
+    return _solid(scale, bar, end)
+
+
+def _overrun(scale: GanttScale, start: datetime, end: datetime) -> Markup:
+    """Hatch the time that a run takes longer than nearly all before it."""
+    place = {"x": percent(scale(start)), "y": _MIDDLE - _BAR // 2, "width": percent(scale(end) - scale(start))}
+    title = element("title", "longer than nearly all before it")
+    return joined(element("rect", title, class_=kind, height=_BAR, **place) for kind in ("o-look", "w-look"))
+
+
+def _solid(scale: GanttScale, bar: AttemptBar, end: datetime) -> Markup:
+    left, right = scale(bar.start), scale(end)
     width = max(right - left, 0.003)
     rect = element(
         "rect",
@@ -354,8 +391,8 @@ def _ghost(left: float, right: float) -> Markup:
     )
 
 
-def _after(row: TaskRow, scale: GanttScale, now: datetime | None, usual_end: datetime | None) -> Markup:
-    """Write the word after the last bar, on its left where no room is left."""
+def _after(row: TaskRow, scale: GanttScale, going: _Open | None) -> Markup:
+    """Write the word after the last bar; in it or on its left where no room is left."""
     if row.status is RunStatus.SKIPPED and not row.bars:
         arrows = element("path", class_="skip-mark", d="M-10 14l5 5-5 5M-4 14l5 5-5 5")
         mark = element("svg", arrows, x="100%", width=1, height=38)
@@ -366,17 +403,23 @@ def _after(row: TaskRow, scale: GanttScale, now: datetime | None, usual_end: dat
     if not row.bars:
         return element("text", row.after, class_=kind, x="0", dx=6, y=_MIDDLE + 4)
     last = row.bars[-1]
-    end = scale(last.end or usual_end or now or scale.through)
-    if end > 0.8:
-        return _before_or_inside(row, kind, scale(row.bars[0].start), scale(last.start), end)
+    end = scale(last.end or (scale.through if going is None else going.now))
+    if going is not None and last.end is None and going.usual_end is not None and going.usual_end > going.now:
+        # Into the hollow bar, which goes on to the usual end, else behind it.
+        usual = scale(going.usual_end)
+        end = end if usual - end > _room(row.after) else usual
+    if end > 1.001 - _room(row.after):
+        solid = min(end, scale(going.rare_end)) if going is not None and going.rare_end is not None else end
+        return _before_or_inside(row, kind, scale(row.bars[0].start), scale(last.start), solid)
     return element("text", row.after, class_=kind, x=percent(end), dx=7, y=_MIDDLE + 4)
 
 
 def _before_or_inside(row: TaskRow, kind: str, first: float, last: float, end: float) -> Markup:
-    """Write the word before the first bar; inside the last one where that leaves no room."""
-    if first > _ROOM:
+    """Write the word before the only bar; inside the last one where that leaves no room."""
+    room = _room(row.after)
+    if first > room and len(row.bars) == 1:
         return element("text", row.after, class_=f"{kind} r", x=percent(first), dx=-7, y=_MIDDLE + 4)
-    if end - last > _ROOM:
+    if end - last > room:
         return element("text", row.after, class_="on r", x=percent(end), dx=-7, y=_MIDDLE + 4)
     return NOTHING
 

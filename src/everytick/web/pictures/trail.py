@@ -14,9 +14,10 @@ from everytick.domain.decisions import Why
 from everytick.domain.durations import format_duration
 from everytick.domain.headlines import headline
 from everytick.domain.occurrence import Cause
+from everytick.domain.policies import Overlap
 from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
 from everytick.domain.values import value
-from everytick.web.words import count, length, listed, spelled
+from everytick.web.words import LATE_AFTER, count, length, listed, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +63,7 @@ def trail(
     ]
     steps += [TrailStep("promise", "A promise is at risk", localized(f"it {each}", viewer)) for each in found.forecasts]
     if next_run is not None:
-        steps.append(TrailStep("planned", f"Next: {viewer.when(next_run)}", _of_next(occurrence)))
+        steps.append(TrailStep("planned", f"Next: {viewer.when(next_run)}", _of_next(occurrence, job)))
     return steps
 
 
@@ -125,6 +126,8 @@ def _in_time(occurrence: Occurrence, job: Job, viewer: Viewer) -> TrailStep:
         )
     if occurrence.cause is not Cause.SCHEDULE:
         return TrailStep("completed", "It was due at once" if due <= viewer.now else "It is still to come", after)
+    if started is not None and started - due >= LATE_AFTER:
+        return TrailStep("completed", "It was planned in time", grace)  # that it began late is said of its place
     return TrailStep("completed", "It was on time", _joined(after, grace))
 
 
@@ -163,13 +166,14 @@ def _place(occurrence: Occurrence, viewer: Viewer) -> TrailStep:
     took = f"{node} took it at {viewer.clock(occurrence.started_at, seconds=True)}"
     covers = ""
     if occurrence.covers_after is not None and occurrence.covers_through is not None:
-        covers = f"covers {viewer.when(occurrence.covers_after)} to {viewer.when(occurrence.covers_through)}"
+        covers = f"covers {viewer.stretch(occurrence.covers_after, occurrence.covers_through)}"
     ready = occurrence.ready_at or occurrence.line_at or occurrence.scheduled_for
     waited = occurrence.started_at - max(ready, occurrence.scheduled_for)
-    slot = f"it had waited {length(waited)} for a slot" if waited > _AT_ONCE else ""
+    slot = f"it had waited {length(waited)} for a slot or a limit" if waited > _AT_ONCE else ""
+    is_late = waited >= LATE_AFTER
     return TrailStep(
-        "completed",
-        "It got a place",
+        "late" if is_late else "completed",
+        f"It started {length(waited)} late" if is_late else "It got a place",
         _joined(took, f"fence {occurrence.fence:,}" if occurrence.fence else "", slot, covers),
     )
 
@@ -220,8 +224,11 @@ def _end(found: Explanation, whole: Whole, job: Job, viewer: Viewer) -> Iterator
     if occurrence.status in ACTIVE:
         if occurrence.started_at is not None:
             said = localized(found.text.partition(": ")[2], viewer)
+            is_running = occurrence.status is _S.RUNNING
             yield TrailStep(
-                str(occurrence.status), "It runs" if occurrence.status is _S.RUNNING else "It waits for a retry", said
+                str(occurrence.status),
+                "It runs" if is_running else "It waits for a retry",
+                said if is_running else said.removeprefix("it waits for a retry "),
             )
         return
     took = ""
@@ -266,10 +273,22 @@ def _consequences(whole: Whole, job: Job) -> str:
     return "; ".join(parts)
 
 
-def _of_next(occurrence: Occurrence) -> str:
+_IF_BUSY = {
+    Overlap.SKIP: "is skipped",
+    Overlap.QUEUE: "waits in line",
+    Overlap.QUEUE_LATEST: "waits in line, until a newer one takes its place",
+    Overlap.ALLOW: "starts beside it",
+    Overlap.CANCEL_RUNNING: "cancels it",
+}
+
+
+def _of_next(occurrence: Occurrence, job: Job) -> str:
+    """Say what the end of this one means for the next."""
     if occurrence.status is _S.FAILED:
         return "nothing is retried before; a replay would not move it"
-    return "" if occurrence.status in ENDED else "it does not wait for this one to end, unless overlap says so"
+    overlap = job.settings.overlap
+    becomes = "" if occurrence.status in ENDED else f"{_IF_BUSY[overlap]} (overlap {overlap})"
+    return f"if this one has not ended by then, the next {becomes}" if becomes else ""
 
 
 def _asked_by(occurrence: Occurrence) -> str:

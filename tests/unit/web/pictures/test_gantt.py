@@ -19,10 +19,21 @@ def bar(number: int, start: float, end: float | None, status: str = "success") -
     return AttemptBar(number, AttemptStatus(status), at(start), None if end is None else at(end))
 
 
-def drawn(rows: list[TaskRow], ready: float = 0, now: float = 1000, usual_end: float | None = None) -> str:
-    end = None if usual_end is None else at(usual_end)
+def drawn(
+    rows: list[TaskRow],
+    ready: float = 0,
+    now: float = 1000,
+    usual_end: float | None = None,
+    rare_end: float | None = None,
+) -> str:
     picture = gantt(
-        rows, ready=at(ready), now=at(now), words=length, clock=lambda moment: f"{moment:%H:%M}", usual_end=end
+        rows,
+        ready=at(ready),
+        now=at(now),
+        words=length,
+        clock=lambda moment: f"{moment:%H:%M}",
+        usual_end=None if usual_end is None else at(usual_end),
+        rare_end=None if rare_end is None else at(rare_end),
     )
     return str(picture.axis) + "".join(str(each) for _, each in picture.rows)
 
@@ -123,13 +134,38 @@ def test_a_name_from_outside_is_escaped_and_nothing_is_styled_in_place() -> None
     assert "style=" not in picture
 
 
-def test_a_word_stands_inside_a_bar_that_leaves_no_room_beside_it() -> None:
+def test_a_word_stands_inside_a_long_bar_that_ends_where_the_picture_ends() -> None:
     long = TaskRow("a", RunStatus.RUNNING, bars=(bar(1, 0, None, "running"),), after="10 min so far")
-    late = TaskRow("b", RunStatus.SUCCESS, bars=(bar(1, 9, 10),), after="1 min")
-    picture = drawn([long, late], now=10)
 
-    assert 'class="on r" x="100%" dx="-7" y="23">10 min so far</text>' in picture
-    assert 'class="ink r" x="90%" dx="-7" y="23">1 min</text>' in picture
+    assert 'class="on r" x="100%" dx="-7" y="23">10 min so far</text>' in drawn([long], now=10)
+
+
+def test_the_word_of_the_last_attempt_stands_behind_it_and_never_before_the_first() -> None:
+    """`gave up` once stood before the first attempt, and was read as the reason for the others."""
+    bars = (bar(1, 6, 8, "failed"), bar(2, 9, 11, "failed"), bar(3, 14.5, 15, "failed"))
+    picture = drawn([TaskRow("load", RunStatus.FAILED, bars=bars, after="gave up")])
+    [place] = re.findall(r'<text class="t-wrong" x="([\d.]+)%" dx="7" y="23">gave up</text>', picture)
+
+    assert 85 < float(place) < 92
+
+
+def test_what_runs_longer_than_nearly_all_before_it_is_hatched_and_no_word_stands_on_it() -> None:
+    row = TaskRow("a", RunStatus.RUNNING, bars=(bar(1, 0, None, "running"),), after="3 of 40, shards")
+    picture = drawn([row], now=60, usual_end=20, rare_end=24)
+    [solid] = re.findall(r'<rect class="m-present" x="0%" y="11" width="([\d.]+)%"', picture)
+    [hatched] = re.findall(r'<rect class="w-look" height="16" x="([\d.]+)%"', picture)
+    [word] = re.findall(r'<text class="ink" x="([\d.]+)%" dx="7" y="23">3 of 40, shards</text>', picture)
+
+    assert float(solid) == float(hatched) < float(word)
+
+
+def test_the_word_of_a_run_stands_in_the_hollow_bar_to_its_usual_end() -> None:
+    """It once stood before the bar, on the line of the wait for a slot."""
+    row = TaskRow("a", RunStatus.RUNNING, bars=(bar(1, 5, None, "running"),), after="2 min so far")
+    picture = drawn([row], now=7, usual_end=15)
+    [ghost] = re.findall(r'<rect class="m-ghost" x="([\d.]+)%"', picture)
+
+    assert f'<text class="ink" x="{ghost}%" dx="7" y="23">2 min so far</text>' in picture
 
 
 def test_places_of_the_axis_behind_a_fold_are_told_apart() -> None:
