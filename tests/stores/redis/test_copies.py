@@ -10,13 +10,27 @@ import pytest
 
 from everytick.domain import ids
 from everytick.domain.facts import Trigger
-from everytick.errors import SchemaMismatch, StoreBroken, StoreGone, StoreUnavailable
+from everytick.domain.lookups import ParkedJobs
+from everytick.errors import InvalidSchedule, SchemaMismatch, StoreBroken, StoreGone, StoreUnavailable
 from everytick.stores.addresses import migration_of
 from everytick.stores.base import Commit
 from everytick.stores.redis.log import FORMAT, KEPT_ENTRIES
 from everytick.stores.redis.store import RedisStore
 from tests.servers.launch import Server
-from tests.stores.acting import began, ended, everything, job, occurrences, plan_once, put, put_all, run_one, statuses
+from tests.stores.acting import (
+    began,
+    ended,
+    everything,
+    job,
+    occurrences,
+    plan_once,
+    put,
+    put_all,
+    remove,
+    rename,
+    run_one,
+    statuses,
+)
 from tests.stores.clock import ManualClock
 from tests.stores.redis.kit import another, contents, erase, opened_redis
 
@@ -235,8 +249,10 @@ async def test_an_address_may_name_another_prefix_and_valkey(redis: Server) -> N
     assert store.address.url == redis.address
 
 
-async def test_a_copy_that_knows_more_than_the_server_is_read_anew(redis: Server, clock: ManualClock) -> None:
-    """F-12: a restart may lose the last second, and its numbers are given to other entries then."""
+async def test_a_copy_that_knows_more_than_the_server_is_read_anew(
+    redis: Server, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """F-12: a restart may lose the last second, and its numbers are given to other entries then. The log says so."""
     async with opened_redis(redis, clock) as store, another(store, clock) as other:
         await put(store, job("kept"))
         await other.now()
@@ -250,9 +266,135 @@ async def test_a_copy_that_knows_more_than_the_server_is_read_anew(redis: Server
         await put(other, job("instead"))
         assert [each.job.name for each in lost] == ["kept", "lost"]
         assert [each.job.name for each in await store.list()] == ["instead", "kept"]
+        assert "has lost changes that it had confirmed" in caplog.text
         await put(store, job("then"))
         await other.now()
         assert contents(store) == contents(other)
+
+
+async def test_a_server_that_knows_less_is_told_from_one_whose_log_is_short(
+    redis: Server, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened_redis(redis, clock) as store, another(store, clock) as other:
+        await put(store, job("kept"))
+        for _ in range(3):
+            await other.beat("node-2", [])
+        log = store._connections.address.key("log")
+        await store._connections.client.xtrim(log, maxlen=1)
+        await store.now()
+        assert caplog.text == ""
+        await store._connections.client.hset(store._connections.address.key("head"), "last", "1-1")
+        await store._connections.client.delete(log)
+        await store.now()
+        assert caplog.text.count("has lost changes that it had confirmed") == 1
+
+
+async def test_a_copy_that_is_read_while_jobs_are_made_has_them(redis: Server, clock: ManualClock) -> None:
+    """The log brings what was made after the jobs were read, also a job whose occurrence was read already."""
+    async with opened_redis(redis, clock) as store:
+        other = RedisStore(f"{store._connections.address.url}?prefix={store._connections.address.prefix}", clock=clock)
+        read = other._log.tables
+
+        async def read_before_others_write(names: Any) -> Any:
+            found = await read(names)
+            await put(store, job(on_create="immediately"))
+            await plan_once(store)
+            return found
+
+        other._log.tables = read_before_others_write  # type: ignore[method-assign]
+        await other.open()
+        assert contents(other) == contents(store)
+        assert await statuses(other) == ["pending"]
+        await other.close()
+
+
+async def test_a_copy_that_is_read_while_a_job_is_purged_is_without_it(redis: Server, clock: ManualClock) -> None:
+    """The log brings a change of a job that no longer is there."""
+    async with opened_redis(redis, clock) as store:
+        job_id = (await put(store, job())).job_id
+        other = RedisStore(f"{store._connections.address.url}?prefix={store._connections.address.prefix}", clock=clock)
+        read = other._warming.rows
+
+        async def read_after_others_purge(paths: Any) -> Any:
+            other._warming.rows = read  # type: ignore[method-assign]
+            await remove(store, job_id)
+            while not await store.purge(job_id):
+                pass
+            return await read(paths)
+
+        other._warming.rows = read_after_others_purge  # type: ignore[method-assign]
+        await other.open()
+        assert await other.list(removed=True) == []
+        await other.close()
+
+
+async def test_a_job_that_a_process_cannot_read_is_changed_by_others(
+    redis: Server, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plans and new names of it are no harm to the process that knows nothing of its schedule."""
+    async with opened_redis(redis, clock) as store:
+        job_id = (await put(store, job("strange"))).job_id
+
+        def refuse(*_: Any, **__: Any) -> Any:
+            raise InvalidSchedule("moon: full", "kind", "is unknown to this process")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("everytick.stores.redis.rows.read_definition", refuse)
+            async with another(store, clock) as other:
+                await rename(store, job_id, "stranger")
+                await plan_once(store)
+                assert await other.list() == []
+                assert list(await other.ask(ParkedJobs())) == ["stranger"]
+
+
+@pytest.mark.parametrize("lost", ["head", "jobs", "job"])
+async def test_a_store_that_lost_keys_is_refused_with_what_to_do(redis: Server, clock: ManualClock, lost: str) -> None:
+    """Eviction deletes any key: a new process says so, and writes nothing."""
+    async with opened_redis(redis, clock) as store:
+        job_id = (await put(store, job(on_create="immediately"))).job_id
+        await plan_once(store)
+        path = f"job/{job_id}" if lost == "job" else lost
+        await store._connections.client.delete(store._connections.address.key(path))
+        before = await keys_of(store)
+        with pytest.raises(StoreBroken, match=r"keys of it were deleted.*set maxmemory-policy noeviction"):
+            async with another(store, clock):
+                pass
+        assert await keys_of(store) == before
+        await store.close()
+
+
+async def keys_of(store: RedisStore) -> list[str]:
+    address = store._connections.address
+    return sorted([name async for name in store._connections.client.scan_iter(match=r"\{" + address.key("*")[1:])])
+
+
+async def test_a_start_warns_of_a_server_that_deletes_keys(
+    redis: Server, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened_redis(redis, clock) as store:
+        client = store._connections.client
+        await client.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            async with another(store, clock):
+                assert caplog.text == ""
+            await client.config_set("maxmemory", "1gb")
+            async with another(store, clock):
+                assert "set maxmemory-policy noeviction" in caplog.text
+        finally:
+            await client.config_set("maxmemory", "0")
+            await client.config_set("maxmemory-policy", "noeviction")
+
+
+async def test_a_refusal_says_why_the_server_takes_no_writes(redis: Server, clock: ManualClock) -> None:
+    """Older servers put the place in the script before it."""
+    async with opened_redis(redis, clock) as store:
+        client = store._connections.client
+        await client.config_set("maxmemory", "1")
+        try:
+            with pytest.raises(StoreUnavailable, match="it takes no writes now: OOM"):
+                await put(store, job())
+        finally:
+            await client.config_set("maxmemory", "0")
 
 
 async def test_a_copy_that_is_read_anew_makes_no_store(redis: Server, clock: ManualClock) -> None:

@@ -9,9 +9,9 @@
 --       8 the writer's name, 9 for how many milliseconds it wants the next turn, or 0,
 --       10 lines like those of the entry, for the sets by which rows are found; the log does not keep them.
 -- The answer begins with 1 if it was written, 0 if not, 2 if it is another writer's turn; then come the id of the last
--- entry, the server's time in seconds and microseconds, and the entries from the last one of the copy on. If that one is
--- not the first of them, the log no longer has it, or never had: a server that lost its last second gives its number to
--- another entry.
+-- entry, the server's time in seconds and microseconds, and the entries from the number of the copy's last one on. If
+-- that one is not the first of them, the log no longer has it, or never had: a server that lost its last second gives
+-- its number to another entry.
 local function split(text, mark)
   -- A plain search: patterns look at each character, which takes longer than all else here.
   local found, at, upto = {}, 1, string.find(text, mark, 1, true)
@@ -45,7 +45,7 @@ if last ~= ARGV[2] or (turn and turn ~= ARGV[8]) then
     turn = ARGV[8]
   end
   local code = (turn and turn ~= ARGV[8]) and 2 or 0
-  return {code, last, now[1], now[2], redis.call('XRANGE', KEYS[2], ARGV[2], '+')}
+  return {code, last, now[1], now[2], redis.call('XRANGE', KEYS[2], string.match(ARGV[2], '%d+'), '+')}
 end
 carry_out(ARGV[3])
 carry_out(ARGV[10])

@@ -130,8 +130,8 @@ class RedisConnections:
         except _AWAY as error:
             raise StoreUnavailable(str(self.address), _said(error)) from error
         except exceptions.ResponseError as error:
-            if any(word in str(error) for word in _PASSING):
-                raise StoreUnavailable(str(self.address), f"it takes no writes now: {error}") from error
+            if refusal := _refusal_in(str(error)):
+                raise StoreUnavailable(str(self.address), f"it takes no writes now: {refusal}") from error
             needs = "everytick needs Redis 6.2 or later, or Valkey" if "unknown command" in str(error) else None
             raise StoreBroken(str(self.address), _said(error), needs) from error
         except exceptions.RedisError as error:
@@ -164,6 +164,12 @@ class RedisConnections:
             finally:
                 with suppress(*_AWAY, asyncio.CancelledError):
                     await heard.aclose()
+
+
+def _refusal_in(text: str) -> str:
+    """Return why the server takes no writes, without the place in a script that older servers put before it."""
+    places = [text.find(word) for word in _PASSING if word in text]
+    return text[min(places) :].rstrip(".") if places else ""
 
 
 def _said(error: Exception) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from everytick.domain.values import value
-from everytick.errors import SchemaMismatch, StoreGone
+from everytick.errors import SchemaMismatch, StoreBroken, StoreGone
 from everytick.stores.redis.codec import moment_of
 from everytick.stores.redis.connections import RedisAddress, RedisConnections
 from everytick.stores.redis.entries import Changes, Member, changes_in, entry_of, member_lines
@@ -26,7 +26,14 @@ _NOTHING = "0-0"
 
 
 class Behind(Exception):
-    """The log no longer has all that this copy lacks."""
+    """The log no longer has all that this copy lacks.
+
+    `is_lost` says that the server has not kept what it had told this copy.
+    """
+
+    def __init__(self, *, is_lost: bool) -> None:
+        super().__init__()
+        self.is_lost = is_lost
 
 
 @value
@@ -60,9 +67,12 @@ class ChangeLog:
     async def open(self) -> None:
         """Make the store, if there is none and this process never saw it."""
         new = "" if self._epoch else uuid4().hex
-        epoch, format_, last = await self._connections.call("open", [self._key("head")], [new, str(FORMAT)])
+        keys = [*self._keys, self._key("jobs")]
+        epoch, format_, last = await self._connections.call("open", keys, [new, str(FORMAT)])
         if self._epoch not in ("", epoch):
             raise self._gone(epoch)
+        if epoch is None:
+            raise self.damaged("head")
         if format_ != str(FORMAT):
             reason = (
                 f"its rows have format {format_}, and this everytick knows {FORMAT}; use the version that wrote them"
@@ -73,6 +83,15 @@ class ChangeLog:
     def _gone(self, epoch: str | None) -> StoreGone:
         reason = "another store stands in its place" if epoch else "the server has no store of this name any more"
         return StoreGone(str(self._connections.address), reason)
+
+    def damaged(self, path: str) -> StoreBroken:
+        """Return the error of a store of which a key is gone that must be there."""
+        reason = f"keys of it were deleted, by eviction or by hand, such as that of {path}"
+        advice = (
+            f"set maxmemory-policy noeviction, and put a backup back; or delete all keys {self._key('*')} and start "
+            "anew: definitions come from code and files again"
+        )
+        return StoreBroken(str(self._connections.address), reason, advice)
 
     async def check_writable(self) -> None:
         """Return if the server takes writes. Nothing is written where another store, or none, is in its place."""
@@ -116,7 +135,8 @@ class ChangeLog:
         elif known == found_at:
             lacking = entries[1:]
         else:
-            raise Behind
+            is_replaced = bool(found_at) and number_of(found_at) == number_of(known)
+            raise Behind(is_lost=is_replaced or number_of(last) < number_of(known))
         missed = tuple(changes_in(fields["changes"]) for fields in map(_pairs, lacking))
         return Answer(False, now, missed, must_wait=code == 2)
 

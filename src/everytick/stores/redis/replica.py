@@ -7,6 +7,7 @@ another process was faster, `undo` puts the rows back as they were, and the verb
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from everytick.stores.redis.rows import (
     changed_job,
     changed_occurrence,
     has_ended,
+    is_whole_job,
     job_changes,
     job_image,
     name_in,
@@ -83,6 +85,8 @@ class Replica(MemoryStore):
         self._changed_occurrences: dict[str, OccurrenceImage | None] = {}
         self.has_rung = False
         self.unreadable: dict[str, UnreadableJob] = {}
+        self.left_out: set[str] = set()
+        """The paths of rows that were left out: of a job that is not whole, and of occurrences without their job."""
         self._kept: dict[str, KeptTable[Any, Any]] = {
             each.key: each
             for each in (
@@ -323,6 +327,10 @@ class Replica(MemoryStore):
             known = self._occurrence_images.get(id_)
             # What is not held, and not written whole, has ended long ago.
             if job_id not in self.unreadable and (fields is None or known is not None or "made" in fields):
+                if fields is not None and job_id not in jobs and job_id not in self._job_images:
+                    # While a copy is read, others make jobs: the log brings them, with their occurrences.
+                    self.left_out.add(key)
+                    return
                 occurrences[id_] = None if fields is None else changed_occurrence(known, fields)
         elif fields is None:
             jobs[job_id] = None
@@ -332,13 +340,29 @@ class Replica(MemoryStore):
 
     def _readable(self, job_id: str, fields: Mapping[str, str | None]) -> JobImage | None:
         """Return the image of a job, None if this process cannot read its definition: then others plan and run it."""
+        before = self._job_images.get(job_id)
+        if before is None and not is_whole_job(fields):
+            self._hear_of(job_id, fields)
+            return None
         try:
-            return changed_job(job_id, self._job_images.get(job_id), fields)
+            return changed_job(job_id, before, fields)
         except EverytickError as error:
-            known = self.unreadable.get(job_id)
-            name = name_in(fields["state"]) if "state" in fields else "" if known is None else known.name
+            name = name_in(fields["state"]) if "state" in fields else ""
             self.unreadable[job_id] = UnreadableJob(name, str(error))
             return None
+
+    def _hear_of(self, job_id: str, fields: Mapping[str, str | None]) -> None:
+        """Hear of a change of a job that is not held: it cannot be read, or was deleted before the copy was read."""
+        known, state = self.unreadable.get(job_id), fields.get("state")
+        if known is None:
+            self.left_out.add(JOB + job_id)
+        elif state is not None:
+            self.unreadable[job_id] = replace(known, name=name_in(state))
+
+    def lacks(self, path: str) -> bool:
+        """Whether the row of this path, or that of its job, is not held and cannot be read either."""
+        job_id = path.removeprefix(JOB).partition(OCCURRENCE)[0]
+        return job_id not in self._job_images and job_id not in self.unreadable
 
     def _apply_table(self, key: str, fields: Mapping[str, str | None]) -> None:
         if key in self._kept:

@@ -210,6 +210,11 @@ def _edition_text(edition: Edition) -> str:
     return _EDITION.write((write_definition(job), job.created_at, job.updated_at, *own))
 
 
+def is_whole_job(fields: Mapping[str, str | None]) -> bool:
+    """Whether these fields are all of a job, as for a new one."""
+    return fields.keys() >= {*_JOB_FIELDS}
+
+
 def changed_job(id_: str, before: JobImage | None, fields: Mapping[str, str | None]) -> JobImage:
     """Return the image after these fields were written; without an image before, they are all."""
     image: dict[str, Any] = {}

@@ -7,6 +7,7 @@ commit is conditional on all that the verb has read, and no lock and no lease is
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -24,7 +25,7 @@ from everytick.domain.promises import DuePromises, Judgement, OwedBreach
 from everytick.domain.questions import Question
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import OccurrenceEnd, Step
-from everytick.errors import Contended, StoreUnavailable, TransactionsUnsupported
+from everytick.errors import Contended, StoreBroken, StoreUnavailable, TransactionsUnsupported
 from everytick.stores.base import (
     Ahead,
     Batch,
@@ -60,6 +61,8 @@ from everytick.stores.redis.warming import Warming
 
 T = TypeVar("T")
 A = TypeVar("A")
+
+_log = logging.getLogger("everytick.store")
 
 _HEARING_SECONDS = 60.0
 """How long the bell is listened for before the connection is looked at."""
@@ -121,6 +124,20 @@ class RedisStore:
         self._turn, self._rung = asyncio.Lock(), asyncio.Event()
         async with self._turn:
             await self._load()
+        await self._warn_of_eviction()
+
+    async def _warn_of_eviction(self) -> None:
+        """Say so if the server deletes any key when its memory is full; `everytick doctor` says more."""
+        # A server that does not tell its settings may be well.
+        with suppress(StoreBroken):
+            facts = await self.server()
+            if facts.memory_limit and facts.policy.startswith("allkeys"):
+                _log.warning(
+                    "%s deletes keys when its memory is full (maxmemory-policy %s), and so rows of this store; nothing "
+                    "is lost yet: set maxmemory-policy noeviction",
+                    self._connections.address,
+                    facts.policy,
+                )
 
     async def close(self) -> None:
         """Close the connections. A second call does nothing."""
@@ -142,12 +159,25 @@ class RedisStore:
             await self._log.open()
             tables, job_ids = await self._log.tables(made.tables)
             made.take(tables)
-            made.take(await self._warming.rows([JOB + id_ for id_ in job_ids]))
+            rows = await self._warming.rows([JOB + id_ for id_ in job_ids])
+            made.left_out = {JOB + id_ for id_ in job_ids} - rows.keys()
+            made.take(rows)
             await self._warming.begin(made, job_ids)
             self._replica = made
             with suppress(Behind):
                 self._follow(made, await self._log.sync())
+                await self._refuse_damage(made)
                 return made
+
+    async def _refuse_damage(self, replica: Replica) -> None:
+        """Raise StoreBroken if the server names rows that it does not have.
+
+        What others have deleted while the copy was read is no longer named.
+        """
+        lacking = sorted(filter(replica.lacks, replica.left_out))
+        if lacking and (named := await self._warming.named(lacking)):
+            self._replica = None
+            raise self._log.damaged(named[0])
 
     def _follow(self, replica: Replica, answer: Answer) -> None:
         self._time = answer.now
@@ -161,9 +191,19 @@ class RedisStore:
             return await self._load()
         try:
             self._follow(replica, await self._log.sync())
-        except Behind:
+        except Behind as behind:
+            self._tell(behind)
             return await self._load()
         return replica
+
+    def _tell(self, behind: Behind) -> None:
+        """Say so if the server has lost what it had confirmed."""
+        if behind.is_lost:
+            _log.warning(
+                "%s has lost changes that it had confirmed, as after a failover or a restart from an older copy; this "
+                "process goes on with what is there, and what was lost is decided and run again",
+                self._connections.address,
+            )
 
     async def _read(
         self, verb: Callable[[Replica], Awaitable[T]], prepare: Callable[[Replica], Awaitable[None]] = _nothing
@@ -221,7 +261,8 @@ class RedisStore:
             return True
         try:
             answer = await self._log.commit(changes, replica.members(), rings=rings, turn=turn)
-        except Behind:
+        except Behind as behind:
+            self._tell(behind)
             self._replica = None
             return False
         except BaseException:

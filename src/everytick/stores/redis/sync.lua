@@ -9,4 +9,4 @@ end
 if last == ARGV[2] then
   return {1, last, now[1], now[2], {}}
 end
-return {0, last, now[1], now[2], redis.call('XRANGE', KEYS[2], ARGV[2], '+')}
+return {0, last, now[1], now[2], redis.call('XRANGE', KEYS[2], string.match(ARGV[2], '%d+'), '+')}

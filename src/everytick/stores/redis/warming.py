@@ -56,6 +56,12 @@ class Warming:
             found |= {path: dict(fields) for path, fields in zip(some, answers, strict=True) if fields}
         return found
 
+    async def named(self, paths: Sequence[str]) -> list[str]:
+        """Return those of these paths of jobs and occurrences that a set of the store names now."""
+        sets = ("open" if OCCURRENCE in path else "jobs" for path in paths)
+        asked = [("sismember", name, path.removeprefix(JOB)) for name, path in zip(sets, paths, strict=True)]
+        return [path for path, is_named in zip(paths, await self._many(asked), strict=True) if is_named]
+
     async def _many(self, commands: Iterable[tuple[Any, ...]]) -> Any:
         """Return the answers to these commands, each a name, a path and arguments, in one round trip."""
         pipeline = self._connections.client.pipeline(transaction=False)
