@@ -31,6 +31,7 @@ from everytick.domain.contradictions import surprises
 from everytick.domain.job import Job, TaskDefinition, define_job
 from everytick.domain.names import checked_name, kept_once
 from everytick.domain.needs import ENGINES
+from everytick.domain.parameters import refuse_unfit
 from everytick.domain.policies import description
 from everytick.domain.templates import template_names
 from everytick.domain.texts import JOB_ALREADY_REGISTERED
@@ -290,6 +291,7 @@ class Everytick(
         self._refuse_second(job, definition.place)
         if function is not None:
             definition.task(name=job.name)(function)
+            job = definition.job
         elif functions:
             refuse_unfilled_tasks(job, functions)
         if self._keeps_texts:
@@ -348,7 +350,7 @@ class _Blueprint:
         if origin is not None and tasks:
             origin = origin.without("tasks")
         tasks = tasks or self._inherited
-        return define_job(
+        job = define_job(
             self._name,
             self._schedule,
             policies=dict(self._policies.items),
@@ -360,6 +362,19 @@ class _Blueprint:
             code=self._code,
             templates=origin,
         )
+        if tasks and "payload" in self._policies:
+            _refuse_unfit(job)
+        return job
+
+
+def _refuse_unfit(job: Job) -> None:
+    """Refuse a misspelt key or a wrong kind of value in the payload that a definition says itself.
+
+    Functions without any parameter may read the payload by `current()`.
+    """
+    parameters = [task.parameters for task in job.tasks]
+    if job.settings.payload is not None and any(each is None or each for each in parameters):
+        refuse_unfit(job.name, parameters, job.settings.payload.read())
 
 
 def _schedule_of_templates(job: str, inherited: Combined) -> Schedule:

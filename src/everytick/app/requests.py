@@ -82,7 +82,7 @@ class Requests(Backfills):
 
         definition = self._definitions.get(job_id(name))
         job = stored if definition is None else definition.job if stored is None else None
-        if job is None or not payload or payload is UNSET:
+        if job is None or payload is None or payload is UNSET:
             return
         from everytick.domain.parameters import refuse_unfit
 

@@ -39,9 +39,10 @@ def refuse_unfit(job: str, tasks: Iterable[Parameters | None], payload: object) 
     names it takes. None stands for a task that is no function: it may use the whole payload.
     """
     found = list(tasks)
-    if not isinstance(payload, dict):
-        return
     known = dict.fromkeys(name for each in found if each is not None for name, _ in each)
+    if not isinstance(payload, dict):
+        _refuse_nameless(job, payload, [name for name in known if name != EVERY_KEY])
+        return
     sees_all = EVERY_KEY in known or any(each is None for each in found)
     for key, given in payload.items():
         if key not in known:
@@ -52,6 +53,14 @@ def refuse_unfit(job: str, tasks: Iterable[Parameters | None], payload: object) 
             raise InvalidPayload(f"the payload for job '{shown(job)}'", f"{reason}; there are: {listed}")
         for each in found:
             _refuse_kind(job, key, given, dict(each or ()))
+
+
+def _refuse_nameless(job: str, payload: object, known: list[str]) -> None:
+    """Refuse a payload that is no object where a function takes parameters: they are filled by name."""
+    if payload is not None and known:
+        given = _WORDS.get(type(payload).__name__, "no object")
+        reason = f'is {given}, and an object fills the parameters by name: {{"{shown(sorted(known)[0])}": …}}'
+        raise InvalidPayload(f"the payload for job '{shown(job)}'", reason)
 
 
 def _refuse_kind(job: str, key: str, given: object, parameters: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from everytick import Everytick, every, once
+from everytick import Definition, Everytick, every, once
 from everytick.errors import EverytickError
 
 
@@ -15,6 +15,9 @@ def _generator() -> Any:
 
 
 def _needs(customer: str) -> None: ...
+
+
+def _pays(customer: str = "x", cents: int = 1) -> None: ...
 
 
 def _plain() -> None: ...
@@ -46,6 +49,15 @@ def _job(schedule: Any = "0 9 * * *", function: Callable[..., Any] = _plain, **p
         (lambda: _job(function=_generator), "is a generator, and calling it does nothing"),
         (lambda: _job(payload={"x": "y" * 300_000}), "at most 262,144 are allowed"),
         (lambda: _job(payload={"x": datetime(2035, 1, 1, tzinfo=UTC)}), "holds a datetime at x, which is not JSON"),
+        (
+            lambda: _job(function=_pays, payload={"custmer": "y"}),
+            "the payload for job '_pays' has 'custmer', which is no parameter of its tasks (did you mean 'customer'?)",
+        ),
+        (lambda: _job(function=_pays, payload={"cents": "3"}), "has 'cents': '3', and it must be a whole number"),
+        (
+            lambda: _job(function=_pays, payload=[3]),
+            "the payload for job '_pays' is a list, and an object fills the parameters by name: {\"cents\": …}",
+        ),
         (lambda: Everytick("x.db"), "is not an address; write one like sqlite:///path"),
         (lambda: Everytick("sqlite://x.db"), "must name a file: sqlite:///jobs.db (relative)"),
     ],
@@ -56,3 +68,28 @@ def test_a_likely_mistake_is_refused_with_what_to_write(mistake: Callable[[], ob
         mistake()
 
     assert said in str(refused.value)
+
+
+def test_a_payload_that_no_function_takes_is_refused_once_all_tasks_are_known() -> None:
+    tick = Everytick("memory://")
+    etl = tick.define("etl", "0 9 * * *", payload={"region": "eu", "rws": 3})
+
+    @etl.task
+    def extract(region: str) -> None: ...
+
+    with pytest.raises(EverytickError, match=r"'rws', which is no parameter .* \(did you mean 'rows'\?\)"):
+        _with_load(etl)
+
+
+def _with_load(etl: Definition) -> object:
+    @etl.task
+    def load(rows: int = 1) -> None: ...
+
+    return etl.job
+
+
+def test_defaults_of_the_application_and_functions_without_parameters_take_any_payload() -> None:
+    """What all jobs share is not meant for each, and `current()` gives the payload to a function that names none."""
+    tick = Everytick("memory://", defaults={"payload": {"region": "eu"}})
+    tick.job("0 9 * * *")(_pays)
+    tick.job("0 9 * * *", payload={"anything": 1})(_plain)

@@ -118,6 +118,8 @@ async def test_a_payload_is_judged_by_the_stored_definition_where_the_functions_
             ({"custmer": "y"}, r"'custmer', which is no parameter of its tasks \(did you mean 'customer'"),
             ({"cents": "3"}, "has 'cents': '3', and it must be a whole number"),
             ({"cents": True}, "has 'cents': True, and it must be a whole number"),
+            ([1], r"is a list, and an object fills the parameters by name: \{\"cents\": …\}"),
+            ([], "is a list, and an object fills the parameters by name"),
             ({"rate": []}, r"has 'rate': \[\], and it must be null or a number"),
         ):
             with pytest.raises(InvalidPayload, match=said):
