@@ -97,7 +97,9 @@ def _explain_job(job: str, tz: str | None, count: int, as_json: bool, utc: bool)
     async def asked(app: Everytick) -> list[Explanation]:
         decided = [occurrence.scheduled_for for occurrence in await app.history(job, limit=count)]
         following = [*await _undecided(app, job), *(run.at for run in await upcoming(app, job, 1))]
-        return [await app.explain(job, at) for at in (*reversed(decided), *following)]
+        # An instant that a pause holds is decided already, and the watermark may still stand before it.
+        instants = dict.fromkeys((*reversed(decided), *following))
+        return [await app.explain(job, at) for at in instants]
 
     explanations = look(asked)
     if as_json:

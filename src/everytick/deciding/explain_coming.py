@@ -51,7 +51,8 @@ def held_by_open_pause(evidence: Evidence) -> Explanation | None:
     by = f" by {pause.by}" if pause.by else ""
     until = "until somebody resumes it" if pause.until is None else f"until {pause.until.isoformat()}"
     why = f" ({pause.reason})" if pause.reason else ""
-    said = f"the job is paused{by}{why} since {pause.since.isoformat()}, {until}: "
+    verb = "is" if pause.holds(evidence.now) or at > evidence.now else "was"
+    said = f"the job {verb} paused{by}{why} since {pause.since.isoformat()}, {until}: "
     match pause.missed:
         case Missed.SKIP:
             said += "it was skipped" if at <= evidence.now else "it is skipped"

@@ -1,10 +1,15 @@
 """`explain`: what a schedule means, and why an instant ran or did not."""
 
+import asyncio
 import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from everytick import Everytick
+from everytick import Everytick, every
+from everytick.stores.sqlite.store import SqliteStore
+from everytick.testing import ManualClock
 from tests.unit.cli.conftest import Cli, ran
 
 
@@ -99,3 +104,32 @@ def test_an_instant_of_a_job_is_explained(cli: Cli, shop: Everytick) -> None:
     assert past.out.startswith("before the job was known: ")
     assert never["verdict"] == "not named by the schedule"
     assert coming["verdict"] == "will run"
+
+
+def test_an_instant_that_a_pause_held_is_told_once_and_in_the_past(plain: Cli, tmp_path: Path) -> None:
+    """The history has it before a plan has written it down."""
+    asyncio.run(_paused_for_an_hour(tmp_path / "shop.db"))
+
+    rows = plain("--store", f"sqlite:///{tmp_path / 'shop.db'}", "explain", "hourly").rows
+
+    told = [row for row in rows if row[1] == "paused"]
+    assert len(told) == 1, rows
+    assert told[0][2].startswith("the job was paused by ann since 20")
+
+
+async def _paused_for_an_hour(file: Path) -> None:
+    """Three hours ago the job was paused over one of its instants; no node has run since."""
+    clock = ManualClock(datetime.now(UTC).replace(minute=30, second=0, microsecond=0) - timedelta(hours=3))
+    store = SqliteStore(file, clock=clock)
+    await store.open()
+    app = Everytick(store, name="shop")
+    app.job(every("1h"), name="hourly")(_nothing)
+    await app.sync()
+    await app.pause("hourly", by="ann")
+    clock.advance("1h")
+    await app.resume("hourly", by="ann")
+    await app.close()
+    await store.close()
+
+
+def _nothing() -> None: ...
