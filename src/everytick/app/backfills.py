@@ -168,8 +168,8 @@ class Backfills(Guarding):
         record = await self._find(store, name)
         now, begin, end = await store.now(), moment_of(after), moment_of(through)
         if begin >= min(end, now):
-            text = f"must come before {min(end, now).isoformat()}: a backfill asks for the past, in order"
-            raise InvalidInstant(after, text)
+            limit = "the end of the backfill" if end <= now else "now: a backfill asks for the past"
+            raise InvalidInstant(after, f"must come before {min(end, now).isoformat()}, {limit}")
         end = min(end, now)
         missing, more = await unfilled(store, record, begin, end, again=again, as_of_now=as_of_now)
         who, job_id = self._by(by), record.job.id

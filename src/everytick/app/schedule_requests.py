@@ -306,9 +306,7 @@ def _nothing_to_undo(name: str, snapshot: JobSnapshot, moment: datetime, asked: 
     moved = snapshot.reschedule
     known = [each.to or each.at for each in snapshot.adjustments if not each.done and not each.is_undone]
     known += [] if moved is None else [moved.to]
-    said = (
-        f"; of these something was said: {', '.join(each.isoformat() for each in sorted(known)[:5])}" if known else ""
-    )
+    said = f"; there are changes for {', '.join(each.isoformat() for each in sorted(known)[:5])}" if known else ""
     return Conflict(f"there is nothing to undo of '{shown(name)}' at {moment.isoformat()}{said}")
 
 

@@ -297,7 +297,7 @@ class StoredJobs(ScheduleRequests):
             return
         raise Conflict(
             f"job '{shown(job.name)}' is left as it is, since {where}: change it there, "
-            "or say detach=True to make it the API's own"
+            "or detach it (detach=True, --detach) to make it the API's own"
         )
 
     async def _edit(

@@ -214,7 +214,7 @@ async def _jobs_of(store: AnyStore, record: JobRecord, version: int) -> Job:
     """Return one version of the job. Raise NotFound with the versions that there are."""
     found = await store.ask(Editions(record.job.id, [version]))
     if not found:
-        raise NotFound("version", f"{version} of job '{record.job.name}'")
+        raise NotFound(f"version {version} of job", record.job.name)
     return found[0].job
 
 

@@ -30,9 +30,25 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
+class _Backfilling(Noun):
+    """The group of verbs: a job in the place of a verb is told which verb takes it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            job = shown(args[0], 40)
+            raise click.UsageError(
+                f"{error.message}: to plan one, {ctx.command_path} plan {job} --from T", ctx
+            ) from error
+
+
 @click.group(
     "backfill",
-    cls=Noun,
+    cls=_Backfilling,
     help="Let past instants run after all: plan, approve, show, pause, resume, cancel.\n\n"
     "Example: everytick backfill plan nightly --from 2026-11-01 --through 2026-11-08",
 )
@@ -73,6 +89,8 @@ def plan_verb(
     """Plan a backfill."""
     times = Times(utc)
     begin, end = _beginning(times, since, after), times.read(through)
+    if begin >= end:
+        raise Refused(f"it begins at {shown(since or after or '')} and ends before, at {shown(through)}: swap the two")
 
     async def asked(app: Everytick) -> tuple[Backfill, timedelta | None, bool]:
         made = await app.backfill(job, begin, end, dry_run=dry_run, approve=yes, confirmed=yes, by=who(), **given)
@@ -170,7 +188,9 @@ async def _found(app: Everytick, text: str) -> BackfillRecord:
     beginning = f"backfill_{text.removeprefix('backfill_')}"
     found = [each for each in await app.backfills(limit=1_000) if each.id.startswith(beginning)]
     if not found:
-        raise Refused(f"no backfill has an id that begins with {shown(text)}: everytick backfills", Exit.NOT_FOUND)
+        raise Refused(
+            f"no backfill has an id that begins with {shown(text)}: everytick backfills lists them", Exit.NOT_FOUND
+        )
     if len(found) > 1:
         both = " and ".join(sorted(each.id for each in found))
         raise Refused(f"{shown(text)} begins the ids {both}: type more of the one you mean")

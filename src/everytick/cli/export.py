@@ -13,6 +13,7 @@ from everytick.answers.occurrences import occurrence_data
 from everytick.answers.wire import plain
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
+from everytick.cli.options import status_option
 from everytick.cli.output import is_terminal, safe, say
 from everytick.cli.session import look
 from everytick.cli.state import Noun
@@ -124,7 +125,7 @@ def _told(found: Exported, records: Sequence[JobRecord]) -> int:
 )
 @job_argument("job", required=False)
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
-@click.option("--status", multiple=True, metavar="STATUS", help="Only this status, like failed; may be repeated.")
+@status_option
 @click.option("--since", metavar="TIME", help="Only runs from the last 24h, 7d, …")
 @click.option("--after", metavar="T", help="Only what was scheduled after this moment.")
 @click.option("--through", metavar="T", help="Only what was scheduled through this moment.")

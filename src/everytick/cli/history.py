@@ -9,7 +9,7 @@ import click
 from everytick.answers.occurrences import occurrence_data
 from everytick.cli.completing import job_argument
 from everytick.cli.ids import short, with_short_ids
-from everytick.cli.options import reading, watchable
+from everytick.cli.options import reading, status_option, watchable
 from everytick.cli.output import say, show_json, show_table
 from everytick.cli.session import look
 from everytick.cli.state import Verb
@@ -37,7 +37,7 @@ FAILED = ("failed", "failed_stale", "completed_with_errors")
 )
 @job_argument("job", required=False)
 @click.option("--failed", is_flag=True, help="Only what did not end well.")
-@click.option("--status", multiple=True, metavar="STATUS", help="Only this status, like missed; may be repeated.")
+@status_option
 @click.option("--cause", metavar="CAUSE", help="Only this cause: schedule, trigger, replay, backfill, create, restart.")
 @click.option("--since", metavar="TIME", help="Only runs from the last 24h, 7d, …")
 @click.option("--after", metavar="T", help="Only what was scheduled after this moment.")

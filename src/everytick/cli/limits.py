@@ -10,8 +10,9 @@ from everytick.answers.fleet import limits_data
 from everytick.cli.options import in_utc, reading, watchable
 from everytick.cli.output import say, show_json, show_table
 from everytick.cli.session import ask, look, who
-from everytick.cli.state import Noun, Verb
+from everytick.cli.state import Noun, Verb, state
 from everytick.cli.times import Times
+from everytick.errors import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -145,6 +146,8 @@ def set_verb(reach: str, most: int | None, rate: str | None, burst: bool, reason
         await app.set_limit(reach, most=most, rate=rate, burst_allowed=burst, reason=reason, by=who())
 
     ask(asked)
+    parts = [*([] if most is None else [f"at most {most} at once"]), *([] if rate is None else [f"{rate} starts"])]
+    say(f"{shown(reach)} is limited: {', '.join(parts)}")
 
 
 @limit_verb.command("remove", help="Take the limit of REACH away.")
@@ -152,8 +155,8 @@ def set_verb(reach: str, most: int | None, rate: str | None, burst: bool, reason
 @_REASON
 def remove_verb(reach: str, reason: str) -> None:
     """Take a limit away."""
-    if not ask(lambda app: app.remove_limit(reach, reason=reason, by=who())):
-        say(f"{reach} had no limit")
+    is_removed = ask(lambda app: app.remove_limit(reach, reason=reason, by=who()))
+    say(f"{shown(reach)} has no limit any more" if is_removed else f"{shown(reach)} had no limit")
 
 
 # -------------------------------------------------------------------------------------------------------------- brakes
@@ -194,6 +197,12 @@ def brake_verb(
     begin, end = (None if at is None else times.read(at) for at in (since, until))
     options: dict[str, Any] = {"begins": begins, "ends": ends, "timezone": tz, "reason": reason}
     ask(lambda app: app.brake(name, since=begin, until=end, **options, by=who()))
+    what = "everything" if name == "all" else shown(name)
+    if begin is None and begins is None:
+        until_when = f"{state().program} release" if end is None else times.shown(end)
+        say(f"{what} is braked until {until_when}: nothing starts, and what runs goes on")
+    else:
+        say(f"a brake for {what} is stored: {state().program} limits shows when it holds")
 
 
 @click.command(
@@ -220,5 +229,5 @@ def release_verb(
     if rate is not None and at_once:
         raise click.UsageError("--rate and --at-once say different things: give one of them")
     name = _named(reach, tag, queue, job)
-    if not ask(lambda app: app.release(name, rate=rate, at_once=at_once, reason=reason, by=who())):
-        say(f"{name} had no brake")
+    is_released = ask(lambda app: app.release(name, rate=rate, at_once=at_once, reason=reason, by=who()))
+    say(f"{shown(name)} is released" if is_released else f"{shown(name)} had no brake")

@@ -10,7 +10,7 @@ import click
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import whole_id
-from everytick.cli.options import agreed, confirm, in_utc, sure
+from everytick.cli.options import agreed, confirm, in_utc, one_of, sure
 from everytick.cli.output import say, write
 from everytick.cli.session import ask, who
 from everytick.cli.state import Verb
@@ -36,22 +36,6 @@ def _reason(function: F) -> F:
     return click.option("--reason", default="", metavar="TEXT", help="Why; it is stored.")(function)
 
 
-def _one_of(*words: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """Return a callback that refuses every other word, and says which one is near."""
-
-    def checked(ctx: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
-        from everytick.domain.names import did_you_mean
-
-        if given is None or given in words:
-            return given
-        listed = ", ".join(words)
-        raise click.UsageError(
-            f"{parameter.opts[0]} {shown(given)} is not known{did_you_mean(given, words)}: give {listed}"
-        )
-
-    return checked
-
-
 def _requesting(function: F) -> F:
     """Add the options that all requests for an occurrence have."""
     for option in (
@@ -59,7 +43,7 @@ def _requesting(function: F) -> F:
         click.option("--wait", is_flag=True, help="Wait for its end; exit code 1 if it does not end well."),
         click.option(
             "--overlap",
-            callback=_one_of("skip", "queue", "queue_latest", "allow", "cancel_running"),
+            callback=one_of("skip", "queue", "queue_latest", "allow", "cancel_running"),
             metavar="RULE",
             help="What to do if the job is already running (skip, queue, …); default: queue, or what the job allows.",
         ),

@@ -81,3 +81,40 @@ def confirm(question: str, yes: bool) -> None:
 
     if not click.confirm(safe(question), err=True):
         raise Refused("nothing was changed", Exit.FAILED)
+
+
+def one_of(*words: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """Return a callback that refuses every other word, and says which one is near."""
+
+    def checked(ctx: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
+        if given is not None and given not in words:
+            raise _unknown_word(parameter, given, words)
+        return given
+
+    return checked
+
+
+def status_option(function: F) -> F:
+    """Add the option that names the statuses of occurrences."""
+    said = "Only this status, like missed; may be repeated."
+    return click.option("--status", multiple=True, metavar="STATUS", callback=_statuses, help=said)(function)
+
+
+def _statuses(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse what is no status of an occurrence."""
+    if given:
+        from everytick.domain.statuses import OccurrenceStatus
+
+        words = tuple(str(status) for status in OccurrenceStatus)
+        for word in given:
+            if word not in words:
+                raise _unknown_word(parameter, word, words)
+    return given
+
+
+def _unknown_word(parameter: click.Parameter, given: str, words: tuple[str, ...]) -> click.UsageError:
+    from everytick.domain.names import did_you_mean
+    from everytick.errors import shown
+
+    near, listed = did_you_mean(given, words), ", ".join(words)
+    return click.UsageError(f"{parameter.opts[0]} {shown(given)} is not known{near}: give {listed}")

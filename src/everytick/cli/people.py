@@ -60,7 +60,10 @@ def _password(file: str | None) -> str:
     if file is None and sys.stdin.isatty():
         return checked_password(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
     if file in (None, "-"):
-        return checked_password(sys.stdin.readline().rstrip("\r\n"))
+        given = sys.stdin.readline().rstrip("\r\n")
+        if not given:
+            raise Refused("no password came from standard input: run this at a terminal, or give --password-file FILE")
+        return checked_password(given)
     from pathlib import Path
 
     try:

@@ -76,7 +76,7 @@ def application(
     if store.value is None or (app.value is not None and app.place > store.place):
         found = _configured(loaded(app.value), settings)
         if is_question:
-            _refuse_absent_store(found, app.value)
+            _refuse_absent_store(found)
         return found
     if to_run and app.value is not None:
         text = f"{store.origin} names a store, and {app.origin} an application that has its own: leave the store out"
@@ -144,14 +144,14 @@ def _applications_here() -> list[str]:
     return [shown(name) for name in found[:3]]
 
 
-def how_to_run() -> str:
+def how_to_run(verb: str = "run") -> str:
     """Return the command that starts a node here: with the application or the folder, if an option named it."""
     from everytick.config.settings import SettingPlace
 
     settings = state().settings
     named = ((flag, settings[key]) for flag, key in (("-a", "app"), ("--jobs", "jobs")))
     options = (f" {flag} {setting.value}" for flag, setting in named if setting.place is SettingPlace.OPTION)
-    return f"{state().program} run{''.join(options)}"
+    return f"{state().program} {verb}{''.join(options)}"
 
 
 def loaded(named: str) -> Everytick:
@@ -166,11 +166,12 @@ def loaded(named: str) -> Everytick:
     return _only_one(found, module) if not attribute else _attribute(found, module, attribute)
 
 
-def _refuse_absent_store(app: Everytick, named: str) -> None:
+def _refuse_absent_store(app: Everytick) -> None:
     file = address_of_app(app).file
     if file is not None and not file.exists():
-        text = f"there is no store {shown(str(file))} yet: everytick run -a {shown(named)} makes it"
-        raise Refused(f"{text}; everytick next -a {shown(named)} shows what the application defines", Exit.NOT_FOUND)
+        run, following = (how_to_run(verb) for verb in ("run", "next"))
+        text = f"there is no store {shown(str(file))} yet: {run} makes it"
+        raise Refused(f"{text}; {following} shows what the application defines", Exit.NOT_FOUND)
 
 
 def _import_from_here() -> None:
@@ -453,6 +454,15 @@ def address_of_app(app: Everytick) -> StoreAddress:
     return store_address(app)
 
 
+_LISTINGS = {
+    "occurrence": "everytick history lists what there is",
+    "backfill": "everytick backfills lists them",
+    "user": "everytick user list names them all",
+    "token": "everytick token list names them all",
+}
+"""Where to find what a verb did not find."""
+
+
 async def _with_hint(app: Everytick, error: NotFound) -> Exception:
     from everytick.domain.names import did_you_mean
 
@@ -461,8 +471,10 @@ async def _with_hint(app: Everytick, error: NotFound) -> Exception:
         return Refused(f"{text}: everytick history lists their ids", Exit.NOT_FOUND)
     if error.what == "proposal":
         return Refused(f"{error}, or it is done or dropped: everytick proposals lists them", Exit.NOT_FOUND)
+    if error.what.endswith(" of job"):
+        return Refused(f"{error}: everytick versions {shown(error.name)} lists its versions", Exit.NOT_FOUND)
     if error.what != "job":
-        return Refused(f"{error}: everytick history lists what there is", Exit.NOT_FOUND)
+        return Refused(f"{error}: {_LISTINGS.get(error.what, _LISTINGS['occurrence'])}", Exit.NOT_FOUND)
     names = [record.job.name for record in await app.jobs()]
     if any(definition.name == error.name for definition in app.definitions):
         text = f"the application defines job '{shown(error.name)}', but the store does not hold it yet"

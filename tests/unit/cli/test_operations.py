@@ -73,7 +73,7 @@ def test_a_payload_may_come_from_a_file(cli: Cli, shop: Everytick, tmp_path: Pat
         (
             ["backfill", "plan", "broken", "--after", "2026-02-01", "--through", "2026-01-01"],
             2,
-            "a backfill asks for the",
+            "it begins at 2026-02-01 and ends before, at 2026-01-01",
         ),
         (["remove", "nightly"], 2, "pass --yes"),
         (

@@ -1,5 +1,6 @@
 """user, token and audit: people and programs come in, and what they did is shown."""
 
+import io
 import json
 import re
 from getpass import getuser
@@ -48,6 +49,17 @@ def test_no_password_is_taken_from_an_argument(cli: Cli, shop: Everytick, tmp_pa
     assert (short.code, "too short" in short.err) == (2, True)
     missing = cli("user", "add", "ann", "--role", "admin", "--password-file", str(tmp_path / "none"))
     assert missing.code == 3
+
+
+def test_without_a_terminal_a_missing_password_is_said_to_be_missing(
+    cli: Cli, shop: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    done = cli("user", "add", "ann", "--role", "admin")
+    assert (done.code, done.err) == (
+        2,
+        "everytick: no password came from standard input: run this at a terminal, or give --password-file FILE\n",
+    )
 
 
 def test_a_token_is_shown_once(cli: Cli, shop: Everytick) -> None:

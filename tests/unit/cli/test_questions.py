@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from everytick import Everytick
+from everytick.cli.main import called
 from everytick.domain.nodes import NodeFacts, unmet_needs
 from everytick.errors import NotFound
 from everytick.stores.addresses import store_of
@@ -52,6 +53,15 @@ def test_a_question_makes_no_store(plain: Cli, tmp_path: Path, application: str,
     assert done.code == 3
     assert f"there is no store own.db yet: everytick run -a {application} makes it" in done.err
     assert not (tmp_path / "own.db").exists()
+
+
+def test_a_missing_store_of_a_django_project_is_made_by_its_own_command(
+    application: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`everytick run -a everytick.django:tick` would find no settings: `manage.py` brings them."""
+    assert called(["list"], program="manage.py everytick", application=application) == 3
+    said = "yet: manage.py everytick run makes it; manage.py everytick next shows what the application defines"
+    assert said in capsys.readouterr().err
 
 
 def test_the_doctor_and_a_simulation_make_no_store_and_answer_all_the_same(

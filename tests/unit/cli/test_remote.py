@@ -398,3 +398,13 @@ async def test_a_client_hears_what_happens_as_it_happens(served: Served, shop: E
     await shop.close()
 
     assert told == {"nightly"}
+
+
+def test_a_viewer_is_told_that_output_needs_more(
+    plain: Cli, address: str, served: Served, past: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service hides from viewers where output is: that is no reason to say that none was kept."""
+    token = plain("--store", address, "token", "add", "eyes", "--role", "viewer").out.strip()
+    monkeypatch.setenv("EVERYTICK_TOKEN", token)
+    done = plain("--url", served.url, "logs", past[0])
+    assert (done.code, done.err) == (4, "everytick: eyes is viewer, and output needs operator\n")

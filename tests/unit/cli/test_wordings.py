@@ -15,6 +15,30 @@ from tests.unit.cli.conftest import Cli, ran
     ("arguments", "code", "said"),
     [
         (["show", "occ_nope"], 3, "there is no occurrence 'occ_nope': everytick history lists"),
+        (["history", "--status", "faild"], 2, "--status faild is not known (did you mean 'failed'?): give pending, "),
+        (["export", "history", "--status", "x"], 2, "--status x is not known: give pending, queued, running"),
+        (
+            ["rollback", "nightly", "v9"],
+            3,
+            "there is no version 9 of job 'nightly': everytick versions nightly lists its versions",
+        ),
+        (["rename", "nightly", "x"], 5, "change it there, or detach it (detach=True, --detach)"),
+        (["backfill", "nightly"], 2, "there is no verb 'nightly': to plan one, everytick backfill plan nightly"),
+        (["backfill", "show", "3f2a1b2c"], 3, "everytick backfills lists them"),
+        (
+            ["backfill", "plan", "nightly", "--from", "2026-11-18", "--through", "2026-11-17"],
+            2,
+            "it begins at 2026-11-18 and ends before, at 2026-11-17: swap the two",
+        ),
+        (["user", "remove", "ann", "--yes"], 3, "there is no user 'ann': everytick user list names them all"),
+        (["limit", "set", "tag:night", "--most", "2"], 0, "tag:night is limited: at most 2 at once"),
+        (["limit", "set", "all", "--rate", "60/1m"], 0, "all is limited: 60/1m starts"),
+        (
+            ["brake", "--tag", "night", "--reason", "x"],
+            0,
+            "tag:night is braked until everytick release: nothing starts",
+        ),
+        (["brake", "--reason", "x", "--until", "2035-01-01T00:00Z"], 0, "everything is braked until 2035-01-01T00:00"),
         (["history", "--since", "24"], 2, 'has no unit: write "24s", "24m" or "24h"'),
         (
             ["trigger", "nightly", "--overlap", "foo"],
