@@ -188,8 +188,12 @@ def count(of: int, noun: str, many: str = "") -> str:
 
 def spelled(of: int, noun: str, many: str = "") -> str:
     """Return so many of something as a sentence has it: `three jobs`, `14 jobs`, `no job`."""
-    amount = _SMALL[of] if of < len(_SMALL) else number(of)
-    return f"{amount} {noun if of in (0, 1) else many or plural(noun)}"
+    return f"{spelled_number(of)} {noun if of in (0, 1) else many or plural(noun)}"
+
+
+def spelled_number(of: int) -> str:
+    """Return a number as a sentence has it: `three`, `14`, `no`."""
+    return _SMALL[of] if of < len(_SMALL) else number(of)
 
 
 def sentence(text: str) -> str:

@@ -63,7 +63,7 @@ def test_the_one_with_other_zone_tables_stands_out_and_the_others_do_not() -> No
     assert found.said == "Three nodes live; one has other zone data."
     assert found.differs == [set(), set(), {"zone_data"}]
     [(first, rest)] = found.notes
-    assert first == "D has zone data 2025c"
+    assert first == "d has zone data 2025c"
     assert rest.startswith(", the others 2026b: they may name different instants")
 
 
@@ -77,6 +77,10 @@ def test_a_silent_node_is_told_before_anything_else_and_is_compared_with_the_liv
     assert found.states == ["live", "silent 5 h"]
     assert found.differs[1] == {"version"}
     assert found.notes == []
+
+
+def test_several_silent_nodes_are_counted_in_words() -> None:
+    assert fleet(node("a"), node("d", ago=7200), node("e", ago=7200)).said == "One node lives; two fell silent."
 
 
 def test_a_wrong_clock_is_told() -> None:

@@ -132,7 +132,7 @@ def _said(living: int, rows: Sequence[ShownNode]) -> str:
         (sum("zone_data" in row.differs for row in live), "has other zone data", "have other zone data"),
         (sum("version" in row.differs for row in live), "runs another version", "run another version"),
     ]
-    told = next((f"; {words.spelled(n, '').strip()} {one if n == 1 else many}" for n, one, many in found if n), "")
+    told = next((f"; {words.spelled_number(n)} {one if n == 1 else many}" for n, one, many in found if n), "")
     return words.sentence(first + told)
 
 
@@ -149,9 +149,9 @@ def _notes(rows: Sequence[ShownNode], usual: dict[str, str]) -> list[tuple[str, 
         names = words.listed([f"{row.id} runs everytick {row.facts.version}" for row in others if row.facts], 3)
         notes.append((names, f", the others {usual['version']}: finish the rollout."))
     if others := [row for row in live if row.is_clock_off]:
-        names = words.listed([f"the clock of {row.id} is off by {row.clock}" for row in others], 3)
+        names = words.listed([f"The clock of {row.id} is off by {row.clock}" for row in others], 3)
         notes.append((names, ": nothing fires at a wrong time by that, but logs will; synchronise it."))
-    return [(first[:1].upper() + first[1:], rest) for first, rest in notes]
+    return notes
 
 
 def _meter(queue: QueueLoad) -> Markup:
