@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,10 @@ ALWAYS_SHOWN = (
 _ELSEWHERE = frozenset({"description", "tags", "depends_on", "enabled", "success_within", "start_by", "finish_by"})
 """The policies that the page tells of in another place."""
 
+_FILE_OWNER = "file"
+"""Whose the jobs of a folder are, unless `jobs_owner` names another."""
+
+_DAY_HOURS = 24
 _HIDDEN = frozenset({"payload", "on_failure", "on_recovery", "on_success", "on_breach"})
 """The policies that may hold secrets."""
 
@@ -83,7 +88,13 @@ def _data_words(data: object) -> str:
         return ", ".join(f"{key} {_data_words(each)}" for key, each in data.items()) or "none"
     if isinstance(data, (list, tuple)):
         return ", ".join(map(_data_words, data)) or "none"
-    return "none" if data is None else str(data)
+    return "none" if data is None else re.sub(r"\b(\d+)h\b", _in_days, str(data))
+
+
+def _in_days(hours: re.Match[str]) -> str:
+    """Return whole days as days: `720h` is `30d`, and `36h` stays."""
+    days, rest = divmod(int(hours[1]), _DAY_HOURS)
+    return hours[0] if rest or days < 2 else f"{days}d"
 
 
 def _retry_words(retry: Retry) -> str:
@@ -103,7 +114,10 @@ def origin_words(job: Job, key: str, origin: Level) -> str:
     """Return who set a policy. What a job has from a file says so."""
     if origin is Level.TEMPLATE and job.templates is not None:
         return f"template {job.templates.source(key)}"
-    is_file = not job.owner.startswith("code") and job.owner != API
-    if is_file and origin in (Level.APPLICATION, Level.JOB):
-        return "file defaults" if origin is Level.APPLICATION else "file"
-    return str(origin)
+    if origin is Level.APPLICATION and not _is_of_code(job):
+        return "file defaults" if job.owner == _FILE_OWNER else "defaults"
+    return "file" if origin is Level.JOB and job.owner == _FILE_OWNER else str(origin)
+
+
+def _is_of_code(job: Job) -> bool:
+    return job.owner.startswith("code") or job.owner == API
