@@ -1,6 +1,7 @@
 """The list of jobs: the state of each, which of them a filter means, and the order in which they need a look.
 
-It asks the store for the jobs, which are kept for some seconds, and for what is under way, at most 1,000 occurrences.
+It asks the store for the jobs, which are kept for some seconds, for what is under way, at most 1,000 occurrences, for
+how long those usually take, and for the promises that are broken. So it says the same as the page Now.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from everytick.app.store_access import open_store
+from everytick.domain.lookups import Breaches
 from everytick.domain.statuses import ACTIVE, OccurrenceStatus
 from everytick.domain.values import value
+from everytick.web.standing import overruns
+from everytick.web.words import LATE_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,10 +23,15 @@ if TYPE_CHECKING:
 
     from everytick.app import Everytick
     from everytick.domain.occurrence import Occurrence
+    from everytick.domain.promises import Breach
+    from everytick.domain.questions import JobLengths
     from everytick.stores.base import JobRecord
 
 _UNDER_WAY = 1_000
 """Most occurrences under way that are looked at. Those beyond are the oldest in line of jobs with many."""
+
+_BREACHES = 200
+"""Most broken promises that are looked at, as on the page Now."""
 
 _LONGEST = 200
 _FAR = float("inf")
@@ -32,7 +42,9 @@ class JobState(StrEnum):
     """What stands out of a job, most urgent first."""
 
     FAILED = "failed"
+    PROMISE_BROKEN = "promise_broken"
     LATE = "late"
+    OVERRUNNING = "overrunning"
     AWAITING_RETRY = "awaiting_retry"
     PARKED = "parked"
     RUNNING = "running"
@@ -42,7 +54,14 @@ class JobState(StrEnum):
     FINE = "fine"
 
 
-_NEEDS_LOOK = (JobState.FAILED, JobState.LATE, JobState.AWAITING_RETRY, JobState.PARKED)
+_NEEDS_LOOK = (
+    JobState.FAILED,
+    JobState.PROMISE_BROKEN,
+    JobState.LATE,
+    JobState.OVERRUNNING,
+    JobState.AWAITING_RETRY,
+    JobState.PARKED,
+)
 _RANKS = {state: rank for rank, state in enumerate(JobState)}
 _LAST = _RANKS[JobState.PAUSED]
 """What is paused, disabled, new or fine stands in one order: by what comes next."""
@@ -85,11 +104,12 @@ class JobFilter:
 
 @value(frozen=True)
 class ListedJob:
-    """A job of the list: its state, and its newest occurrence under way."""
+    """A job of the list: its state, its newest occurrence under way, and the promise that is broken now."""
 
     record: JobRecord
     state: JobState
     active: Occurrence | None = None
+    breach: Breach | None = None
 
     @property
     def name(self) -> str:
@@ -128,14 +148,20 @@ async def job_list(tick: Everytick, records: Iterable[JobRecord], wanted: JobFil
         held = newest.get(occurrence.job_id)
         if held is None or _urgency(occurrence) > _urgency(held):
             newest[occurrence.job_id] = occurrence
+    running = [id_ for id_, each in newest.items() if each.status is _S.RUNNING]
+    usual = await tick.lengths(running) if running else {}
+    store = await open_store(tick)
+    broken = {each.job_id: each.breach for each in await store.ask(Breaches(is_open=True, limit=_BREACHES))}
     found = []
     for record in records if wanted.is_of_all else filter(wanted.means, records):
-        active = newest.get(record.job.id)
-        found.append((job_state(record, active, now), record, active))
-    counts: Counter[str] = Counter([state for state, _, _ in found])
+        id_ = record.job.id
+        active, breach = newest.get(id_), broken.get(id_)
+        state = job_state(record, active, now, usual.get(id_), is_broken=breach is not None)
+        found.append((state, record, active, breach))
+    counts: Counter[str] = Counter([state for state, *_ in found])
     places = [
-        (*_place(state, record), ListedJob(record, state, active))
-        for state, record, active in found
+        (*_place(state, record), ListedJob(record, state, active, breach))
+        for state, record, active, breach in found
         if not wanted.state or state == wanted.state
     ]
     # Names differ, so that no two jobs are compared.
@@ -152,15 +178,26 @@ def _place(state: JobState, record: JobRecord) -> tuple[int, float, str]:
     return min(_RANKS[state], _LAST), _FAR if coming is None else coming.timestamp(), record.job.name
 
 
-def job_state(record: JobRecord, active: Occurrence | None, now: datetime) -> JobState:
+def job_state(
+    record: JobRecord,
+    active: Occurrence | None,
+    now: datetime,
+    usual: JobLengths | None = None,
+    *,
+    is_broken: bool = False,
+) -> JobState:
     """Return the state of a job: what needs a look goes before what only is so."""
     grace = record.job.settings.grace
     if active is not None and active.status is _S.AWAITING_RETRY:
         return JobState.AWAITING_RETRY
     if has_failed(record):
         return JobState.FAILED
+    if is_broken:
+        return JobState.PROMISE_BROKEN
     if is_late(record, active, now, grace):
         return JobState.LATE
+    if active is not None and overruns(active, usual, now):
+        return JobState.OVERRUNNING
     if record.parked_reason is not None:
         return JobState.PARKED
     if active is not None and active.status is _S.RUNNING:
@@ -182,11 +219,12 @@ def has_failed(record: JobRecord) -> bool:
 
 
 def is_late(record: JobRecord, active: Occurrence | None, now: datetime, grace: timedelta) -> bool:
-    """Whether a run waits longer than the job's grace, or is due and no node has planned it."""
+    """Whether a run waits longer than the job's grace, began late, or is due and no node has planned it."""
     if active is not None:
         waits = active.status in (_S.PENDING, _S.QUEUED)
         due = active.line_at or active.scheduled_for
-        return waits and now - due > grace
+        began_late = active.started_at is not None and active.started_at - due >= LATE_AFTER
+        return began_late or (waits and now - due > grace)
     coming = record.next_run
     is_held = record.pause is not None or not record.job.enabled
     return coming is not None and not is_held and now - coming > grace

@@ -96,6 +96,8 @@ def lane_row(fleet: FleetState, sight: Sight, job_id: str, with_: LaneContext, *
     )
     planned = [] if snapshot is None else planned_runs(snapshot, record, with_.axis, with_)
     state = state_of(record, active, fleet.now, is_bad=job_id in fleet.bad)
+    if state == "fine" and any(each.job_id == job_id for each in fleet.breaches):
+        state = "promise"
     next_at = _next(record, planned, fleet.now)
     return LaneRow(
         record.job.name,

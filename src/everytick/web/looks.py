@@ -253,13 +253,13 @@ def _missed(fleet: FleetState, sight: Sight) -> Iterator[LookLine]:
         (id_, span)
         for id_, spans in sight.spans.items()
         for span in spans
-        if span.status is OccurrenceStatus.MISSED and id_ in fleet.records
+        if span.status is OccurrenceStatus.MISSED and _is_open(fleet, id_, span.through)
     ]
     alone = [
         run
         for runs in sight.runs.values()
         for run in runs
-        if run.status is OccurrenceStatus.MISSED and run.job_id in fleet.records
+        if run.status is OccurrenceStatus.MISSED and _is_open(fleet, run.job_id, run.scheduled_for)
     ]
     if not missed and not alone:
         return
@@ -276,6 +276,13 @@ def _missed(fleet: FleetState, sight: Sight) -> Iterator[LookLine]:
         parts=(fleet.name_of(jobs[0]),) if len(jobs) == 1 else (),
         jobs=jobs,
     )
+
+
+def _is_open(fleet: FleetState, job_id: str, missed_at: datetime) -> bool:
+    """Whether the job has had no good run since: like a failure, a miss leaves the list when the next run is good."""
+    record = fleet.records.get(job_id)
+    good = None if record is None else record.last_success
+    return record is not None and (good is None or good.scheduled_for <= missed_at)
 
 
 def _silent_nodes(fleet: FleetState) -> Iterator[LookLine]:

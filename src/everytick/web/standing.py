@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from everytick.domain.occurrence import Occurrence
     from everytick.domain.questions import Glance, JobLengths
     from everytick.stores.base import JobRecord
     from everytick.web.board import FleetState
@@ -35,7 +36,7 @@ def late_by(run: Glance, now: datetime) -> timedelta:
     return late if late >= LATE_AFTER or (run.late and late > timedelta(0)) else timedelta(0)
 
 
-def overruns(run: Glance, usual: JobLengths | None, now: datetime) -> bool:
+def overruns(run: Glance | Occurrence, usual: JobLengths | None, now: datetime) -> bool:
     """Whether a run takes so much longer than nearly all before it that a person should look."""
     if run.status is not OccurrenceStatus.RUNNING or run.started_at is None or usual is None or usual.count < 5:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.statuses import FAILURES, OccurrenceStatus
 from everytick.domain.values import value
 from everytick.web import words
 from everytick.web.known_jobs import COMING
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _S = OccurrenceStatus
 _HOUR = timedelta(hours=1)
 _MOST_SQUARES = 8
+_FAILED = [str(status) for status in OccurrenceStatus if status in FAILURES]
 _LEAST_SHOWN = 3
 """A line through fewer steps says nothing."""
 
@@ -105,7 +106,7 @@ def _failed(fleet: FleetState, link: Callable[..., str]) -> Tile:
         "Failed, 24 h",
         "failed" if failed else "completed",
         words.short_number(failed),
-        link("/history", status="failed"),
+        link("/history", status=_FAILED),
         f"of {words.short_number(total)}",
         more or "nothing failed",
         "wrong" if failed and unmended else "",

@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 import pytest
 
-from everytick import Everytick, every
+from everytick import Context, Everytick, every
 from everytick.access.people import Person, Role
 from everytick.web.asgi import asgi
 from everytick.web.pages import jobs as jobs_page
 from everytick.web.static import files
 from tests.unit.web.forms_of_pages import FormOnPage, sent, sent_again, text_of, told
+from tests.unit.web.histories import heading_of, pages_of, takes
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -225,3 +226,46 @@ async def test_late_and_due_jobs_need_a_look(client: httpx2.AsyncClient, tick: E
     later = record.next_run + record.job.settings.grace + timedelta(seconds=1)
     assert job_state(record, None, datetime.now(UTC)) is JobState.NEVER_RAN
     assert job_state(record, None, later) is JobState.LATE
+
+
+def test_the_list_and_the_page_now_name_the_same_jobs() -> None:
+    """A run that began late, one that overruns, a broken promise and a retry need a look on both pages."""
+    tick = Everytick("memory://", name="shop", timezone="UTC")
+    tick.job("0 0 1 1 *", name="promised", success_within="2h")(lambda: None)
+
+    @tick.job("0 * * * *", name="long", task_timeout="9h")
+    async def long(ctx: Context) -> None:
+        await takes(minutes=10 if ctx.scheduled_for.hour < 11 else 600)
+
+    @tick.job("0 * * * *", name="late", task_timeout="9h")
+    async def late() -> None:
+        await takes(minutes=30)
+
+    @tick.job("0 12 * * *", name="partly", failure="continue")
+    async def partly() -> None:
+        raise ValueError("half of it is missing")
+
+    @tick.job("0 * * * *", name="well")
+    async def well() -> None: ...
+
+    async def brake() -> None:
+        await tick.brake("job:late")
+
+    async def release() -> None:
+        await tick.release("job:late", at_once=True)
+
+    at = {"2026-10-23T11:59:00Z": brake, "2026-10-23T12:05:40Z": release}
+    now, listed = pages_of(tick, "/", "/jobs", start="2026-10-23T00:00:00Z", until="2026-10-23T12:20:00Z", at=at)
+    rows = {
+        re.search(r'<span class="name">(.*?)</span>', row)[1]: row  # type: ignore[index]
+        for row in listed.split("<tbody>")[1].split("</tbody>")[0].split("<tr>")[1:]
+    }
+
+    assert heading_of(now) == "Three jobs need a look."
+    assert heading_of(listed) == "5 jobs; 3 need a look."
+    assert list(rows)[:3] == ["promised", "late", "long"]
+    assert "broke success_within 10 h ago" in rows["promised"]
+    assert "running, started 5 min 40 s late" in rows["late"]
+    assert "running 1 h 20 min, usually 10 min" in rows["long"]
+    assert "#completed_with_errors" in rows["partly"]
+    assert ">0 %<" in rows["partly"]

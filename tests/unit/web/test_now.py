@@ -108,7 +108,8 @@ def test_five_numbers_lead_to_what_they_count() -> None:
         ("Next in", "23 min", "etl, then 1 at 15:00"),
         ("Nodes", "2 live", "clocks within 0 ms"),
     ]
-    for path in ("/history?status=running", "/history?status=failed", "/agenda", "/nodes"):
+    failed = "/history?status=completed_with_errors&amp;status=failed&amp;status=failed_stale"
+    for path in ("/history?status=running", failed, "/agenda", "/nodes"):
         assert f'href="{path}"' in page
 
 
@@ -170,11 +171,11 @@ def test_what_waits_for_its_turn_is_late() -> None:
 def test_missed_instants_are_one_line_and_marks_in_their_lane() -> None:
     tick = Everytick("memory://", name="shop")
 
-    @tick.job("*/15 * * * *", name="scan", recovery="mark_as_missed")
+    @tick.job("*/15 9 * * *", name="scan", recovery="mark_as_missed")
     async def scan() -> None:
         await takes(minutes=1)
 
-    outages = (("2026-10-23T09:10:00Z", "2026-10-23T09:50:00Z"),)
+    outages = (("2026-10-23T09:10:00Z", "2026-10-23T10:10:00Z"),)
     [page] = pages_of(tick, "/?w=15h", outages=outages)
 
     assert any(line.startswith("scan missed 3 instants") for line in lines_of(page))
@@ -182,10 +183,34 @@ def test_missed_instants_are_one_line_and_marks_in_their_lane() -> None:
     assert "#missed" in lane_of(page, "scan")
 
 
+def test_missed_instants_leave_the_list_when_the_next_run_is_good_and_stay_in_the_lane() -> None:
+    """The page of the job says that it is well by then."""
+    tick = Everytick("memory://", name="shop")
+
+    @tick.job("*/15 * * * *", name="scan", recovery="mark_as_missed")
+    async def scan() -> None:
+        await takes(minutes=1)
+
+    now, job = pages_of(tick, "/?w=15h", "/jobs/scan", outages=(("2026-10-23T09:10:00Z", "2026-10-23T09:50:00Z"),))
+
+    assert not any(line.startswith("scan") for line in lines_of(now))
+    assert "#missed" in lane_of(now, "scan")
+    assert heading_of(job).startswith("scan is well")
+
+
 def test_a_broken_promise_is_a_line() -> None:
     [page] = pages_of(failing(shop(), success_within="2h"), "/")
 
     assert any(line.startswith("etl broke its promise success within") for line in lines_of(page))
+
+
+def test_the_lane_of_a_broken_promise_has_its_mark() -> None:
+    tick = Everytick("memory://", name="shop")
+    tick.job("0 0 1 1 *", name="quiet", success_within="2h")(lambda: None)
+    [page] = pages_of(tick, "/")
+
+    assert "#promise" in lane_of(page, "quiet")
+    assert "#fine" not in lane_of(page, "quiet")
 
 
 def test_brakes_and_limits_that_hold_are_lines() -> None:

@@ -10,9 +10,11 @@ from fastapi.responses import Response
 
 from everytick.access.people import Person, Role, tags_of
 from everytick.app import Everytick
+from everytick.domain.occurrence import Occurrence
 from everytick.domain.questions import Glance, JobLengths
-from everytick.domain.statuses import ENDED, WELL, OccurrenceStatus
+from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.values import value
+from everytick.stores.base import JobRecord
 from everytick.web import words
 from everytick.web.asking import Tick, Who, needs
 from everytick.web.framing import viewer_of
@@ -32,7 +34,9 @@ PAGE = 40
 
 _NOT_RUN = frozenset({OccurrenceStatus.SKIPPED, OccurrenceStatus.MISSED, OccurrenceStatus.SUPERSEDED})
 _MARKS = {
-    JobState.PARKED: "promise",
+    JobState.PROMISE_BROKEN: "promise",
+    JobState.OVERRUNNING: "late",
+    JobState.PARKED: "failed_stale",
     JobState.DISABLED: "canceled",
     JobState.NEVER_RAN: "planned",
 }
@@ -110,8 +114,8 @@ def _row(
     past = [_square(glance, viewer, sees_errors) for glance in reversed(last)]
     return JobLine(
         each,
-        _MARKS.get(each.state, str(each.state)),
-        state_said(each, viewer, last[0] if last else None),
+        _mark(each, last),
+        state_said(each, viewer, last[0] if last else None, usual),
         small_strip(past, _planned(each, viewer)),
         "" if usual is None else words.length(usual.p50),
         _good(last),
@@ -137,29 +141,38 @@ def _planned(each: ListedJob, viewer: Viewer) -> list[Square]:
     return [Square(kind) for at in (first, second) if at is not None]
 
 
+def _mark(each: ListedJob, last: Sequence[Glance]) -> str:
+    """Return the glyph of a job. One whose last run had errors is not marked as fine, nor does it need a look."""
+    with_errors = OccurrenceStatus.COMPLETED_WITH_ERRORS
+    if each.state is JobState.FINE and last and last[0].status is with_errors:
+        return str(with_errors)
+    return _MARKS.get(each.state, str(each.state))
+
+
 def _good(last: Sequence[Glance]) -> str:
-    """Return the share of the last occurrences that ended well, of those that ran and ended."""
+    """Return the share of the last occurrences that completed without errors, of those that ran and ended."""
     ended = [glance for glance in last if glance.status in ENDED and glance.status not in _NOT_RUN]
     if not ended:
         return ""
-    share = 100 * sum(glance.status in WELL for glance in ended) / len(ended)
+    share = 100 * sum(glance.status is OccurrenceStatus.COMPLETED for glance in ended) / len(ended)
     return f"{share:.1f} %".replace(".0 %", " %")
 
 
-def state_said(each: ListedJob, viewer: Viewer, last: Glance | None) -> str:
+def state_said(each: ListedJob, viewer: Viewer, last: Glance | None, usual: JobLengths | None = None) -> str:
     """Return the state in words, with its time."""
     record, active = each.record, each.active
     match each.state:
-        case JobState.RUNNING | JobState.AWAITING_RETRY if active is not None:
+        case JobState.AWAITING_RETRY if active is not None and active.ready_at is not None:
+            return f"{active.status}, again {viewer.ago(active.ready_at)}"
+        case JobState.RUNNING | JobState.OVERRUNNING | JobState.AWAITING_RETRY if active is not None:
             since = active.started_at or active.scheduled_for
-            return f"{active.status} {words.length(_whole(viewer.now - since))}"
+            took = f"{active.status} {words.length(_whole(viewer.now - since))}"
+            is_long = each.state is JobState.OVERRUNNING and usual is not None
+            return f"{took}, {words.usually(usual.p50)}" if is_long and usual is not None else took
         case JobState.LATE:
-            due = record.next_run if active is None else active.line_at or active.scheduled_for
-            return (
-                "late"
-                if due is None
-                else f"{active.status if active else 'due'}, {words.length(viewer.now - due)} late"
-            )
+            return _late_said(record, active, viewer)
+        case JobState.PROMISE_BROKEN if each.breach is not None:
+            return f"broke {each.breach.kind} {viewer.ago(each.breach.due_at)}"
         case JobState.PAUSED if record.pause is not None:
             return f"paused since {viewer.when(record.pause.since)}"
         case JobState.PARKED:
@@ -170,6 +183,15 @@ def state_said(each: ListedJob, viewer: Viewer, last: Glance | None) -> str:
         return "never ran"
     status = "failed" if each.state is JobState.FAILED else str(last.status)
     return f"{status} {viewer.ago(record.last_end.ended_at)}"
+
+
+def _late_said(record: JobRecord, active: Occurrence | None, viewer: Viewer) -> str:
+    due = record.next_run if active is None else active.line_at or active.scheduled_for
+    if due is None:
+        return "late"
+    began = viewer.now if active is None or active.started_at is None else active.started_at
+    started = " started" if began < viewer.now else ""
+    return f"{active.status if active else 'due'},{started} {words.length(_whole(began - due))} late"
 
 
 def _whole(length: timedelta) -> timedelta:
