@@ -3,6 +3,7 @@
 Every route declares a role with `needs`, also pages; `needs(None)` says that no sign-in is needed.
 """
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any, TypeAlias
 
@@ -10,6 +11,7 @@ from fastapi import Depends, Request
 
 from everytick.access.people import Person, Role, tags_of
 from everytick.app import Everytick
+from everytick.errors import StoreUnavailable
 from everytick.stores.base import JobRecord
 from everytick.web.csrf import check_open_form, check_request
 from everytick.web.flash import read_flashes
@@ -40,6 +42,38 @@ Tick = Annotated[Everytick, Depends(_tick)]
 
 Who = Annotated[Person, Depends(_who)]
 """The person who asks."""
+
+
+KNOWN_SECONDS = 10.0
+"""How long the reader of a stream is taken for known: less than between two heartbeats."""
+
+GONE = "the sign-in has ended: sign in again"
+"""What the last message of a stream says to a reader who may read no more."""
+
+
+class StreamReader:
+    """The person who reads an open stream, found again now and then: a stream lasts for days, a right may end before.
+
+    While the store is away it is the one that was known last.
+    """
+
+    def __init__(self, request: Request, who: Person, again: float | None = None) -> None:
+        self._request, self._who, self._known_at = request, who, time.monotonic()
+        self._again = KNOWN_SECONDS if again is None else again
+
+    async def who(self) -> Person | None:
+        """Return the person with the role that they have now; None if they may read no more."""
+        if time.monotonic() - self._known_at < self._again:
+            return self._who
+        identify: Identify = self._request.app.state.identify
+        try:
+            self._who = await identify(self._request)
+        except Problem:
+            return None
+        except StoreUnavailable:
+            return self._who
+        self._known_at = time.monotonic()
+        return self._who
 
 
 class NeedsRole:

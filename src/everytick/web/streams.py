@@ -23,6 +23,9 @@ from everytick.web.watching import Watch
 MOST_STREAMS = 200
 """Most open streams of one process: each costs a connection and some memory."""
 
+MOST_OF_PERSON = 50
+"""Most open streams of one person: one viewer must not be able to take all of them."""
+
 MOST_WAITING = 1_000
 """Most messages that wait for one reader."""
 
@@ -71,8 +74,10 @@ class Message:
 class EventStream:
     """The messages for one reader, from its opening on: `async for message in stream`. Leave it with `aclose`."""
 
-    def __init__(self, hub: "Hub", wanted: Callable[[Message], bool], first: Sequence[Message]) -> None:
-        self._hub, self._wanted = hub, wanted
+    def __init__(
+        self, hub: "Hub", wanted: Callable[[Message], bool], first: Sequence[Message], person: str = ""
+    ) -> None:
+        self._hub, self._wanted, self.person = hub, wanted, person
         self._waiting: deque[Message] = deque(first)
         self._rung = asyncio.Event()
         self._end: Message | None = None
@@ -159,7 +164,7 @@ class Hub:
         """How many streams are open."""
         return len(self._streams)
 
-    def open(self, *, job: str | None = None, last_id: str | None = None) -> EventStream:
+    def open(self, *, job: str | None = None, last_id: str | None = None, person: str = "") -> EventStream:
         """Return a stream of all messages, or of those about one job. Raise 503 if there are too many streams.
 
         With the id of the last message that the reader saw, the stream begins after it; where that is not known any
@@ -168,12 +173,15 @@ class Hub:
         if self._is_ended or len(self._streams) >= self._most:
             why = "the service is stopping" if self._is_ended else f"{self._most} event streams are open already"
             raise Problem(503, "too_many_streams", f"{why}: try again soon", headers={"retry-after": "5"})
+        if sum(each.person == person for each in self._streams) >= MOST_OF_PERSON:
+            text = f"{person} has {MOST_OF_PERSON} event streams open already: close some of them"
+            raise Problem(429, "too_many_streams", text, headers={"retry-after": "5"})
         self._listen()
 
         def wanted(message: Message) -> bool:
             return job is None or message.job in ("", job)
 
-        stream = EventStream(self, wanted, [each for each in self._after(last_id) if wanted(each)])
+        stream = EventStream(self, wanted, [each for each in self._after(last_id) if wanted(each)], person)
         self._streams.add(stream)
         return stream
 

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from fastapi import Request
 from starlette.types import Message, Scope
 
 from everytick import Everytick, every
+from everytick.access.people import Person, Role
 from everytick.node.events import Event, Happening
+from everytick.web import asking
+from everytick.web.asgi import asgi
 from everytick.web.pages.live import latest
 from everytick.web.problems import Problem
-from everytick.web.streams import MOST_WAITING, Hub, MessageKind
+from everytick.web.streams import MOST_OF_PERSON, MOST_WAITING, Hub, MessageKind
 from everytick.web.streams import Message as StreamMessage
 from everytick.web.watching import Watch
 
@@ -157,6 +161,63 @@ async def test_live_names_the_lanes_that_changed_until_the_service_stops(tick: E
         ("end", {"why": "the service stops: come back to another one, or later"}),
     ]
     await tick.close()
+
+
+@pytest.mark.parametrize("path", ["/live", "/api/events"])
+async def test_a_stream_ends_with_the_sign_in_of_its_reader(
+    tick: Everytick, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A role holds from the next message on: a token that is revoked reads no more, however long its stream lasts."""
+    monkeypatch.setattr(asking, "KNOWN_SECONDS", 0.0)
+    roles = [Role.OPERATOR, Role.OPERATOR, Role.VIEWER]
+
+    async def identify(_: Request) -> Person:
+        if not roles:
+            raise Problem(401, "wrong_token", "revoked")
+        return Person("ann", roles.pop(0))
+
+    service = asgi(tick, identify=identify)
+    hub: Hub = service.app.state.hub
+    begun, sent, left = asyncio.Event(), bytearray(), asyncio.Event()
+
+    async def send(message: Message) -> None:
+        sent.extend(message.get("body", b""))
+        if sent:
+            begun.set()
+
+    async def receive() -> Message:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    answer = asyncio.create_task(service(scope_of(path), receive, send))
+    await begun.wait()
+    for number in range(4):
+        hub.tell(Event(Happening.ENDED, AT, "nightly", f"occ-{number}", AT, status="failed", text=f"secret {number}"))
+        if path == "/live":
+            roles.clear()
+    await answer
+
+    told = messages(sent.decode())
+    assert told[-1] == ("end", {"why": "the sign-in has ended: sign in again"})
+    if path == "/api/events":
+        assert [data["text"] for kind, data in told if kind == "event"] == ["secret 0", ""]
+    assert not hub.open_streams
+    hub.end()
+    await tick.close()
+
+
+async def test_one_person_takes_not_all_streams(tick: Everytick) -> None:
+    """S8: a program that opens streams and never reads them leaves room for other people."""
+    hub = Hub(tick)
+    opened = [hub.open(person="ann") for _ in range(MOST_OF_PERSON)]
+    with pytest.raises(Problem, match="ann has 50 event streams open already") as refused:
+        hub.open(person="ann")
+
+    assert refused.value.status == 429
+    hub.open(person="bob")
+    await opened[0].aclose()
+    hub.open(person="ann")
+    hub.end()
 
 
 async def test_a_service_without_a_node_tells_what_the_store_has_new(tmp_path: Path) -> None:

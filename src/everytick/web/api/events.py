@@ -10,7 +10,7 @@ from everytick.access.people import Person
 from everytick.answers.wire import data_of
 from everytick.node.events import Event
 from everytick.web.api.shapes import Docs, Routes
-from everytick.web.asking import Who
+from everytick.web.asking import GONE, StreamReader, Who
 from everytick.web.streams import HEARTBEAT, STREAM_HEADERS, EventStream, Hub, Message, MessageKind, encoded
 
 routes = Routes("events")
@@ -40,14 +40,18 @@ async def stream_events(
     A `gap` says that events are missing: read the state anew. Texts of errors are hidden from viewers.
     """
     hub: Hub = request.app.state.hub
-    stream = hub.open(job=job, last_id=last_event_id)
-    return StreamingResponse(_written(stream, who), headers=STREAM_HEADERS)
+    stream = hub.open(job=job, last_id=last_event_id, person=who.name)
+    return StreamingResponse(_written(stream, StreamReader(request, who)), headers=STREAM_HEADERS)
 
 
-async def _written(stream: EventStream, who: Person) -> AsyncIterator[bytes]:
+async def _written(stream: EventStream, reader: StreamReader) -> AsyncIterator[bytes]:
     try:
         yield b"retry: 3000\n\n"
         async for message in stream:
+            who = await reader.who()
+            if who is None:
+                yield encoded(str(MessageKind.END), {"why": GONE})
+                return
             yield _line(message, who)
     finally:
         await stream.aclose()

@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from everytick.access.people import Role
 from everytick.domain.statuses import FAILURES, OccurrenceStatus
 from everytick.node.events import Event, Happening
-from everytick.web.asking import needs
+from everytick.web.asking import GONE, StreamReader, Who, needs
 from everytick.web.streams import HEARTBEAT, STREAM_HEADERS, EventStream, Hub, Message, MessageKind, encoded
 
 router = APIRouter(include_in_schema=False)
@@ -25,18 +25,21 @@ _TROUBLE = {
 
 
 @router.get("/live", dependencies=[needs(Role.VIEWER)])
-async def live(request: Request) -> StreamingResponse:
+async def live(request: Request, who: Who) -> StreamingResponse:
     """Tell which lanes have changed, until the reader leaves or the service stops."""
     hub: Hub = request.app.state.hub
-    stream = hub.open(last_id=request.headers.get("last-event-id"))
-    return StreamingResponse(_written(stream, hub.number), headers=STREAM_HEADERS)
+    stream = hub.open(last_id=request.headers.get("last-event-id"), person=who.name)
+    return StreamingResponse(_written(stream, hub.number, StreamReader(request, who)), headers=STREAM_HEADERS)
 
 
-async def _written(stream: EventStream, number: int) -> AsyncIterator[bytes]:
+async def _written(stream: EventStream, number: int, reader: StreamReader) -> AsyncIterator[bytes]:
     try:
         yield b"retry: 3000\n" + encoded("hello", {"rev": number})
         while True:
             messages = await stream.batch(_GATHERED_SECONDS)
+            if await reader.who() is None:
+                yield encoded(str(MessageKind.END), {"why": GONE})
+                return
             yield b"".join(_line(message) for message in latest(messages))
             if messages[-1].kind is MessageKind.END:
                 return
