@@ -13,11 +13,15 @@ from everytick.domain.values import value
 from everytick.web.forms import moment
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from datetime import tzinfo
+    from typing import TypeAlias
 
     from everytick.app import Everytick
     from everytick.domain.occurrence import Occurrence
+
+    Readable: TypeAlias = Callable[[Sequence[Occurrence]], Awaitable[Sequence[Occurrence]]]
+    """Returns those whose errors the reader may see."""
 
 WINDOWS = {"1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 DEFAULT_WINDOW = "24h"
@@ -118,16 +122,25 @@ class HistoryPage:
     looked_at: int
 
 
-async def history_page(tick: Everytick, wanted: HistoryWanted, size: int, cursor: str | None) -> HistoryPage:
-    """Return a page of what is meant. Where errors are looked through, it may be short, and go on behind `cursor`."""
+async def history_page(
+    tick: Everytick, wanted: HistoryWanted, size: int, cursor: str | None, readable: Readable
+) -> HistoryPage:
+    """Return a page of what is meant. Where errors are looked through, it may be short, and go on behind `cursor`.
+
+    Errors that the reader may not see count as none: where the page ends must not tell whether one of them fits.
+    """
     found: list[Occurrence] = []
     looked_at = 0
     while True:
         page = await _part(tick, wanted, size if not wanted.has_text else _AT_ONCE, cursor)
         cursor, looked_at = page.cursor, looked_at + len(page.occurrences)
-        found += [each for each in page.occurrences if not wanted.has_text or wanted.has_error(each)]
+        found += await _meant(page.occurrences, wanted, readable)
         if not wanted.has_text or cursor is None or len(found) >= size or looked_at >= LOOKED_AT:
             return HistoryPage(found, cursor, looked_at)
+
+
+async def _meant(some: Sequence[Occurrence], wanted: HistoryWanted, readable: Readable) -> Sequence[Occurrence]:
+    return [each for each in await readable(some) if wanted.has_error(each)] if wanted.has_text else some
 
 
 async def _part(tick: Everytick, wanted: HistoryWanted, size: int, cursor: str | None) -> HistoryPage:
@@ -146,19 +159,18 @@ async def _part(tick: Everytick, wanted: HistoryWanted, size: int, cursor: str |
     return HistoryPage(page.occurrences, page.cursor, len(page.occurrences))
 
 
-async def matching(tick: Everytick, wanted: HistoryWanted, most: int) -> AsyncIterator[Occurrence]:
+async def matching(tick: Everytick, wanted: HistoryWanted, most: int, readable: Readable) -> AsyncIterator[Occurrence]:
     """Give what is meant, newest first, at most so many. Errors are looked through in at most ten times as many."""
     cursor: str | None = None
     given = looked_at = 0
     while looked_at < 10 * most:
         page = await _part(tick, wanted, _AT_ONCE, cursor)
         looked_at += len(page.occurrences)
-        for each in page.occurrences:
-            if not wanted.has_text or wanted.has_error(each):
-                yield each
-                given += 1
-                if given >= most:
-                    return
+        for each in await _meant(page.occurrences, wanted, readable):
+            yield each
+            given += 1
+            if given >= most:
+                return
         if page.cursor is None:
             return
         cursor = page.cursor

@@ -256,3 +256,25 @@ async def test_who_may_not_read_errors_cannot_look_through_them(tick: Everytick,
             found[role] = answer.text
 
     assert ("broken" in found["viewer"], "broken" in found["operator"]) == (False, True)
+
+
+async def test_a_search_ends_at_the_same_place_whether_a_hidden_error_fits_or_not(
+    tick: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3: a page that is full goes on behind a cursor. It told whether a guess at a hidden error was right."""
+    monkeypatch.setattr(history_page, "PAGE", 2)
+    monkeypatch.setattr(history_list, "_AT_ONCE", 2)
+    monkeypatch.setattr(history_list, "LOOKED_AT", 4)
+
+    async def identify(request: Request) -> Person:
+        return Person("ann", Role.VIEWER)
+
+    await tick.sync()
+    async with tick, client_of(tick, service=asgi(tick, identify=identify)) as asking:
+        for _ in range(5):
+            await ran(tick, "broken")
+        pages = [await asking.get(f"/history?error={guess}") for guess in ("notable", "xxzzzzz", "no+table")]
+
+    links = [re.findall(r"cursor=([^\"&]+)", page.text) for page in pages]
+    assert links[0] == links[1] == links[2]
+    assert text_of(pages[0]) == text_of(pages[1]) == text_of(pages[2])

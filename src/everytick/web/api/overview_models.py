@@ -78,7 +78,7 @@ class DayTallyData(Shape):
 class FailureData(Shape):
     """Failures of one kind."""
 
-    fingerprint: Annotated[str, Field(examples=["8a61c5c1"])]
+    fingerprint: Annotated[str, Field(description="Hidden from viewers.", examples=["8a61c5c1"])]
     headline: Annotated[str, Field(description="Hidden from viewers.", examples=["KeyError: 'id'"])]
     count: Count
     job_ids: list[JobId]

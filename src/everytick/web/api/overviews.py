@@ -8,9 +8,9 @@ from fastapi import Query, Response
 from everytick.access.people import Person
 from everytick.answers.wire import data_of
 from everytick.app import Everytick
-from everytick.domain.questions import Glance
+from everytick.domain.questions import FailureKind, Glance
 from everytick.web.api import overview_models
-from everytick.web.api.hiding import glance_shown_to, without_payloads
+from everytick.web.api.hiding import glance_shown_to
 from everytick.web.api.shapes import GivenMoment, Routes, told
 from everytick.web.asking import Tick, Who
 from everytick.web.problems import Problem
@@ -99,17 +99,30 @@ async def failures(
     limit: Annotated[int, Query(ge=1, le=200, examples=[50])] = 50,
 ) -> Response:
     """Return the failures after a moment, one entry for each kind of error, most frequent first."""
-    found = [data_of(each) for each in await tick.failures(since, limit)]
-    return told(found if who.sees_payloads() else without_payloads(found))
+    return told([await _failure(tick, who, each) for each in await tick.failures(since, limit)])
 
 
 @routes.question("/api/overviews/failures/{fingerprint}", overview_models.FailureData)
 async def alike(fingerprint: str, tick: Tick, who: Who, since: Annotated[GivenMoment, Query()]) -> Response:
-    """Return the failures after a moment that have this fingerprint."""
+    """Return the failures after a moment that have this fingerprint. It is 404 to viewers, who see no errors."""
     found = await tick.alike(fingerprint, since)
-    if found is None:
+    if found is None or not await _sees(tick, who, found):
         raise Problem(404, "not_found", "there is no failure of this kind since then")
-    return told(data_of(found) if who.sees_payloads() else without_payloads(data_of(found)))
+    return told(data_of(found))
+
+
+async def _failure(tick: Everytick, who: Person, found: FailureKind) -> dict[str, Any]:
+    """Return the failures of a kind. A fingerprint tells whether a guess at the error is right, so it is hidden too."""
+    data: dict[str, Any] = data_of(found)
+    return data if await _sees(tick, who, found) else {**data, "headline": "", "fingerprint": ""}
+
+
+async def _sees(tick: Everytick, who: Person, found: FailureKind) -> bool:
+    """Whether the person may see the error: on all jobs that had it."""
+    if who.sees_payloads() or not who.grants:
+        return who.sees_payloads()
+    tags = await tick.job_tags(found.job_ids)
+    return all(who.sees_payloads(tags[id_]) for id_ in found.job_ids)
 
 
 @routes.question("/api/jobs/{job:name}/days", list[overview_models.DayTallyData])

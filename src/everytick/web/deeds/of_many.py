@@ -186,6 +186,14 @@ async def find_occurrences(doing: Doing, _: str) -> None:
 
     wanted = HistoryWanted.read(doing.typed, doing.viewer.now, doing.viewer.info)
     chosen = _lines(doing.typed.get("id", ""))[: MOST + 1]
+    jobs = {record.job.id: record for record in await doing.tick.jobs(removed=True)} if doing.who.grants else {}
+    may_all = doing.who.may(_OPERATOR)
+
+    async def reachable(some: Sequence[Occurrence]) -> Sequence[Occurrence]:
+        return [
+            each for each in some if may_all or ((record := jobs.get(each.job_id)) is not None and _may(doing, record))
+        ]
+
     found: list[Occurrence] = []
     if chosen:
         for id_ in chosen:
@@ -194,12 +202,9 @@ async def find_occurrences(doing: Doing, _: str) -> None:
             except NotFound:
                 continue
     else:
-        found = [each async for each in matching(doing.tick, wanted, MOST + 1) if each.created_at is not None]
-    jobs = {record.job.id: record for record in await doing.tick.jobs(removed=True)} if doing.who.grants else {}
-    may_all = doing.who.may(_OPERATOR)
-    doing.found = [
-        each for each in found if may_all or ((record := jobs.get(each.job_id)) is not None and _may(doing, record))
-    ]
+        meant = matching(doing.tick, wanted, MOST + 1, reachable)
+        found = [each async for each in meant if each.created_at is not None]
+    doing.found = await reachable(found)
     doing.crumbs = (Crumb("History", doing.link("/history", **wanted.query)),)
 
 

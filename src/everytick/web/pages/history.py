@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -83,7 +84,7 @@ async def history(request: Request, tick: Tick, who: Who, cursor: str = "") -> R
     following, looked_at, tally = None, 0, Tally()
     if not mistakes:
         try:
-            found = await history_page(tick, wanted, PAGE, cursor or None)
+            found = await history_page(tick, wanted, PAGE, cursor or None, partial(names.readable, tick))
             tally = await tick.counts(
                 wanted.job or None, after=wanted.after, through=wanted.through, cause=wanted.cause or None
             )
@@ -91,8 +92,7 @@ async def history(request: Request, tick: Tick, who: Who, cursor: str = "") -> R
             mistakes.append(str(error))
         else:
             await names.learn(tick, found.occurrences)
-            shown = (each for each in found.occurrences if not wanted.has_text or names.shows_errors(each.job_id))
-            rows = list(_folded(_row(each, names, viewer) for each in shown))
+            rows = list(_folded(_row(each, names, viewer) for each in found.occurrences))
             following, looked_at = found.cursor, found.looked_at
     values: dict[str, Any] = {
         "wanted": wanted,
@@ -163,6 +163,13 @@ class _Names:
                     self._others[id_] = await tick.job_of(id_)
                 except NotFound:
                     continue
+
+    async def readable(self, tick: Everytick, occurrences: Sequence[Occurrence]) -> Sequence[Occurrence]:
+        """Return those whose errors the person may see: what a person may not read is not looked through either."""
+        if not self._who.may_somewhere(Role.OPERATOR):
+            return ()
+        await self.learn(tick, occurrences)
+        return [each for each in occurrences if self.shows_errors(each.job_id)]
 
     def _record(self, job_id: str) -> JobRecord | None:
         # Two mappings: a copy of ten thousand jobs for each page took as long as ten of its rows.
@@ -259,11 +266,9 @@ async def _exported(request: Request, tick: Everytick, who: Person) -> AsyncIter
     names = await _Names.of(request, who)
 
     async def rows() -> AsyncIterator[dict[str, Any]]:
-        async for each in matching(tick, wanted, EXPORTED):
+        async for each in matching(tick, wanted, EXPORTED, partial(names.readable, tick)):
             await names.learn(tick, [each])
-            # Who may not read errors cannot look through them either.
-            if not wanted.has_text or names.shows_errors(each.job_id):
-                yield _data(each, names)
+            yield _data(each, names)
 
     return rows()
 
