@@ -54,9 +54,11 @@ class Finding(StoreAccess):
         return {id_: id_ if job is None else job.name for id_, job in (await self._jobs_by_id(job_ids)).items()}
 
     async def job_tags(self, job_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return the tags of jobs by their ids, also of those that were removed; none of an unknown id."""
+        """Return the tags by which grants name jobs, by their ids, also of removed ones; none of an unknown id."""
+        from everytick.access.people import tags_of
+
         found = await self._jobs_by_id(job_ids)
-        return {id_: () if job is None else tuple(job.settings.tags) for id_, job in found.items()}
+        return {id_: () if job is None else tags_of(job.name, job.settings.tags) for id_, job in found.items()}
 
     async def _jobs_by_id(self, job_ids: Iterable[str]) -> Mapping[str, Job | None]:
         wanted = set(job_ids)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from everytick.access.people import tags_of
 from everytick.domain.decisions import Why
 from everytick.domain.questions import step_of
 from everytick.domain.statuses import FAILURES, OccurrenceStatus
@@ -81,7 +82,9 @@ class LaneContext:
 
     def shows(self, record: JobRecord, run: Glance) -> bool:
         """Whether the reader may see why a run ended: an error may hold what only operators see."""
-        return run.status not in _WITH_ERRORS or self.reader.sees_payloads(record.job.settings.tags)
+        return run.status not in _WITH_ERRORS or self.reader.sees_payloads(
+            tags_of(record.job.name, record.job.settings.tags)
+        )
 
 
 def lane_row(fleet: FleetState, sight: Sight, job_id: str, with_: LaneContext, *, is_look: bool = False) -> LaneRow:

@@ -12,7 +12,8 @@ import pytest
 
 from everytick import Everytick, every
 from everytick.access.throttle import Throttle
-from everytick.domain.people import CameBy, Doer, Role
+from everytick.domain.headlines import fingerprint
+from everytick.domain.people import CameBy, Doer, Grant, Role
 from everytick.errors import InvalidName
 from everytick.stores.memory import MemoryStore
 from everytick.testing import drain
@@ -346,3 +347,44 @@ async def test_a_viewer_sees_no_payload_result_or_error(secretive: Any) -> None:
 
     assert seen["viewer"] == set()
     assert seen["operator"], "else there would be nothing to hide"
+
+
+async def test_a_grant_on_one_job_shows_what_an_operator_sees_of_it(secretive: Any) -> None:
+    """S3: in every answer that hides something; a grant on another job shows nothing."""
+    tick, asking = secretive
+    id_ = next(each.id for each in await tick.history("bad"))
+    with tick.acting_as(SETUP):
+        for job in ("bad", "good"):
+            made = await tick.people.add_token(f"of {job}", Role.VIEWER, grants=[Grant(f"job:{job}", Role.OPERATOR)])
+            asking[job] = httpx2.AsyncClient(
+                transport=asking["operator"]._transport,
+                base_url="http://127.0.0.1",
+                headers={"authorization": f"Bearer {made.text}"},
+            )
+    asked = {
+        filled(path, {"job": "bad", "occurrence": id_, "id": id_}) for method, path, _ in ROUTES if method == "GET"
+    }
+    since, last = START.isoformat().replace("+", "%2B"), (START + timedelta(hours=1)).isoformat().replace("+", "%2B")
+    asked |= {f"/api/overviews/failures?since={since}", f"/api/jobs/bad/explanation?at={last}"}
+    asked |= {f"/api/overviews/window?after={since}&through={last}", "/api/overviews/last-runs?jobs=bad"}
+    streams, seen = ("/live", "/api/events"), dict[str, set[str]]()
+    for name in ("operator", "bad", "good"):
+        answers = {path: (await asking[name].get(path)).text for path in asked if not path.startswith(streams)}
+        seen[name] = {path for path, text in answers.items() if f"{CANARY}-error" in text}
+
+    assert len(seen["operator"]) > 10
+    assert seen["bad"] == seen["operator"]
+    assert seen["good"] == set()
+
+
+async def test_a_fingerprint_does_not_tell_a_viewer_whether_a_guess_is_right(secretive: Any) -> None:
+    """S3: it is a hash of the error's words, and not all of them are hard to guess."""
+    tick, asking = secretive
+    error = next(each.error for each in await tick.history("bad"))
+    since, print_ = START.isoformat().replace("+", "%2B"), fingerprint(error)
+    paths = f"/api/overviews/failures?since={since}", f"/api/overviews/failures/{print_}?since={since}"
+    seen = {role: [(await asking[role].get(path)) for path in paths] for role in ("viewer", "operator")}
+
+    assert [print_ in answer.text for answer in seen["operator"]] == [True, True]
+    assert [print_ in answer.text for answer in seen["viewer"]] == [False, False]
+    assert seen["viewer"][1].status_code == 404

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import Header, Query, Request, Response
 
-from everytick.access.people import Person, Role
+from everytick.access.people import Person, Role, tags_of
 from everytick.answers.jobs import (
     breach_data,
     job_data,
@@ -95,8 +95,13 @@ def _summary(
     who: Person, record: JobRecord, status: JobStatus, reports: NodeReports, with_record: str | None
 ) -> dict[str, Any]:
     more = {} if with_record is None else {"record": record_data(record)}
-    found: dict[str, Any] = shown_to(who, job_data(record, status, reports) | more, record.job.settings.tags)
+    found: dict[str, Any] = shown_to(who, job_data(record, status, reports) | more, _tags(record))
     return found
+
+
+def _tags(record: JobRecord) -> tuple[str, ...]:
+    """Return the tags by which grants name the job."""
+    return tags_of(record.job.name, record.job.settings.tags)
 
 
 def _gone(record: JobRecord) -> JobStatus:
@@ -133,7 +138,7 @@ async def _details(tick: Everytick, who: Person, record: JobRecord, with_record:
     data = summary | details | {"proposals": waiting} | promise_details(record, status, past)
     if with_record is not None:
         data["record"] = record_data(record)
-    return shown_to(who, data, record.job.settings.tags)
+    return shown_to(who, data, _tags(record))
 
 
 def _etag(version: int) -> dict[str, str]:
@@ -259,9 +264,11 @@ async def explain_instant(job: str, tick: Tick, who: Who, at: Annotated[GivenMom
 
 
 async def past_tags(tick: Everytick, job: str) -> tuple[str, ...]:
-    """Return the tags of a job, which may be removed or have another name by now: then none."""
-    known = {each.job.name: each.job.settings.tags for each in await tick.jobs(removed=True)}
-    return tuple(known.get(job, ()))
+    """Return the tags by which grants name a job, which may be removed or have another name by now: then none."""
+    named = [each for each in await tick.jobs(removed=True) if each.job.name == job]
+    # A removed job may have had the name, and other tags: the one in service counts.
+    named.sort(key=lambda each: each.removed_at is not None)
+    return _tags(named[0]) if named else ()
 
 
 @routes.question("/api/jobs/{job:name}/breaches", list[models.JobBreachData])

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from everytick.access.people import Role
+from everytick.access.people import Role, tags_of
 from everytick.answers.jobs import version_record
 from everytick.answers.runs_to_come import diff_data
 from everytick.answers.wire import data_of
@@ -30,7 +30,7 @@ async def list_versions(
 ) -> Response:
     """Return the newest versions of a job: who wrote each, when, and what it changed."""
     found = await tick.versions(job, n)
-    tags = tuple(found[0].job.settings.tags) if found else ()
+    tags = tags_of(found[0].job.name, found[0].job.settings.tags) if found else ()
     return told(shown_to(who, [version_record(version) for version in found], tags))
 
 
