@@ -115,6 +115,7 @@ def test_a_byte_order_mark_is_no_content() -> None:
     ],
 )
 def test_what_is_no_plain_data_is_refused_with_its_place(text: str | bytes, said: str) -> None:
+    """S11: tags of Python objects among them."""
     [found] = mistakes(text)
 
     assert found.startswith(said)
@@ -142,6 +143,7 @@ def test_frequent_slips_are_answered_with_what_to_type(text: str, said: str) -> 
 
 
 def test_every_key_that_comes_twice_is_named() -> None:
+    """S11"""
     assert mistakes("a: 1\nb: {c: 1, c: 2}\na: 2\n") == [
         "jobs.yaml:2:11: the key 'c' stands here twice, first in line 2",
         "jobs.yaml:3:1: the key 'a' stands here twice, first in line 1",
@@ -168,7 +170,7 @@ HOSTILE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files_are_refused_in_no_time(name: str) -> None:
-    """Within a second, which `bench/files.py` measures; here only a hang is noticed."""
+    """S11: within a second, which `bench/files.py` measures; here only a hang is noticed."""
     begun = process_time()
     found = mistakes(HOSTILE[name])
 
