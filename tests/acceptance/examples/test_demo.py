@@ -117,7 +117,7 @@ def read_until(terminal: int, wanted: str) -> str:
 
 def test_on_a_terminal_it_draws_a_view_and_ctrl_c_stops_it(tmp_path: Path) -> None:
     with on_terminal(tmp_path) as (child, terminal):
-        shown = read_until(terminal, r"pulse .*completed")
+        shown = read_until(terminal, r"dashboard: \w+://") + read_until(terminal, r"pulse .*completed")
         os.write(terminal, b"\x03")
         shown += read_until(terminal, r"stopped; what the store holds:[\s\S]*pulse +\d+ completed")
         assert child.wait(60) == 0

@@ -99,7 +99,8 @@ def test_a_backfill_goes_on_though_nodes_are_killed_in_the_middle_of_it(
     created = 0
     for blow in range(blows):
         struck = nodes.pop(0)
-        fleet.hear("fills", by=struck, within=90)
+        # It may have said so while another was waited for: two runs that last take its whole share of the slots.
+        fleet.hear_also("fills", by=struck, within=90)
         struck.kill()
         record = progress(address)
         require_told_right(record, count, rate)

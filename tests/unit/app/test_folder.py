@@ -83,7 +83,10 @@ async def test_jobs_of_a_file_that_appears_later_and_cannot_run_are_warned_of_to
     tick = Everytick("memory://", jobs=jobs)
     heard = Heard(tick)
     async with tick:
-        (jobs / "calls.yaml").write_text("version: 1\njobs:\n  calls: {schedule: '@yearly', call: 'os:getcwd'}\n")
+        # Moved into the folder: a file that is written there may be seen while it is empty, and is broken then.
+        whole = jobs.parent / "calls.yaml"
+        whole.write_text("version: 1\njobs:\n  calls: {schedule: '@yearly', call: 'os:getcwd'}\n")
+        whole.rename(jobs / "calls.yaml")
         # The broken file comes with the same look or a later one, and the event says that the look is over.
         (jobs / "broken.yaml").write_text("version: 1\njobs: 3\n")
         await heard.until(Happening.DEFINITION_BROKEN)
