@@ -24,14 +24,6 @@ UNKNOWN = "no node can run it"
 _WHOLE = (SCHEDULE, TASKS)
 
 
-def last_result(record: JobRecord) -> str | None:
-    """Return how the last occurrence ended, as far as the job remembers: well or not."""
-    end, success = record.last_end, record.last_success
-    if end is None:
-        return None
-    return "completed" if success is not None and success.ended_at >= end.ended_at else "failed"
-
-
 def word(record: JobRecord, status: JobStatus, unknown: str | None = None) -> str:
     """Return the status of a job in a word or two. `unknown` is why no node can run it."""
     if not record.job.enabled:
@@ -66,7 +58,7 @@ def job_data(record: JobRecord, status: JobStatus, reports: NodeReports) -> dict
         "schedule_words": job.schedule.describe(),
         "next_run": status.next_run,
         "last_run": status.last_run,
-        "last_result": last_result(record),
+        "last_result": status.last_result,
         "run_count": status.run_count,
         "last_error": status.last_error,
         "owner": job.owner,
@@ -97,6 +89,7 @@ def status_of(data: Mapping[str, Any]) -> JobStatus:
         breaches=tuple(map(breach_of, data["broken_promises"])),
         forecasts=tuple(map(forecast_of, data.get("forecasts", ()))),
         waits=data["waits"] or "",
+        last_result=data["last_result"],
     )
 
 

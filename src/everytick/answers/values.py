@@ -26,7 +26,8 @@ class JobStatus:
     is active, not paused and not disabled; `is_running` is what the store says. `waits` names the brake that holds
     for it, or the limit for which one of its occurrences waits. `run_count` is
     how many occurrences have begun and ended, `last_error` what the last failure said; both last
-    longer than the history. `breaches` are the promises that are broken now, `forecasts` those that will be or may be.
+    longer than the history. `last_result` is how the last one ended: completed, failed or canceled. `breaches` are the
+    promises that are broken now, `forecasts` those that will be or may be.
     """
 
     name: str
@@ -42,6 +43,7 @@ class JobStatus:
     breaches: tuple[Breach, ...] = ()
     forecasts: tuple[LikelyBreach, ...] = ()
     waits: str = ""
+    last_result: str | None = None
 
 
 @value(frozen=True)

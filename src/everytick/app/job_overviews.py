@@ -84,7 +84,7 @@ class JobOverviews(OccurrenceOverviews, JobYears):
     async def _overview(self, name: str) -> JobOverview:
         """Return what the page of a job shows; also of one that was removed."""
         from everytick.app.covering import coverage_of
-        from everytick.app.questions import upcoming_among
+        from everytick.app.questions import last_results, upcoming_among
         from everytick.app.versions import versions_among, versions_read
         from everytick.domain.questions import Lengths, QuestionBatch
         from everytick.stores.base import WholeRuns
@@ -110,7 +110,7 @@ class JobOverviews(OccurrenceOverviews, JobYears):
             now=limits.now,
             record=record,
             snapshot=seen,
-            status=_status(record, seen, limits, promises, runs),
+            status=_status(record, seen, limits, promises, runs, (await last_results(store, [record]))[job_id]),
             coming=tuple(upcoming_among(later, seen, limits.now, _COMING, skipped=True)),
             runs=runs,
             has_more_runs=has_more,
@@ -128,7 +128,7 @@ class JobOverviews(OccurrenceOverviews, JobYears):
         self, record: JobRecord, coming: int, past: int
     ) -> tuple[JobStatus, list[UpcomingRun], Sequence[BreachRecord]]:
         """Return the state of a job in service, its next runs, and the promises that it broke last."""
-        from everytick.app.questions import upcoming_among
+        from everytick.app.questions import last_results, upcoming_among
         from everytick.domain.promises import promises_of
         from everytick.domain.questions import QuestionBatch
 
@@ -137,7 +137,7 @@ class JobOverviews(OccurrenceOverviews, JobYears):
         limits, later, promises, breaches = await store.ask(QuestionBatch(asked))
         seen = (await store.look([job_id]))[job_id]
         runs = (await _runs(store, job_id))[0] if promises_of(record.job.settings) else ()
-        status = _status(record, seen, limits, promises, runs)
+        status = _status(record, seen, limits, promises, runs, (await last_results(store, [record]))[job_id])
         return status, upcoming_among(later, seen, limits.now, coming), breaches
 
 
@@ -147,12 +147,13 @@ def _status(
     limits: Limits,
     promises: Sequence[PromiseRecord],
     runs: Sequence[Occurrence],
+    last_result: str | None,
 ) -> JobStatus:
     from everytick.app.outlook import outlook_of
     from everytick.app.questions import status_of
 
     is_running = any(occurrence.status in _STARTED for occurrence in seen.busy)
-    found = status_of(record, seen, limits, is_running=is_running)
+    found = status_of(record, seen, limits, is_running=is_running, last_result=last_result)
     started = [run for run in runs if run.status in _STARTED]
     completed = [run for run in runs if run.status is OccurrenceStatus.COMPLETED]
     return replace(found, **outlook_of(record, seen, promises, completed, started, limits.now))

@@ -36,6 +36,10 @@ _PROMISES_SHOWN = 10_000
 """Most promises that are listed: three for each of some thousand jobs."""
 
 
+_RUNS_SEARCHED = 60
+"""How many of the newest occurrences of a job are searched for its last end: as many as a page of the job shows."""
+
+
 class Questions(Finding):
     """The questions; none of them changes anything."""
 
@@ -77,7 +81,8 @@ class Questions(Finding):
         snapshot = (await store.look([record.job.id]))[record.job.id]
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         running = await store.history(HistoryFilter(job_id=record.job.id, statuses=started, limit=1))
-        found = status_of(record, snapshot, await store.ask(LimitsAndBrakes()), is_running=bool(running.occurrences))
+        limits, result = await store.ask(LimitsAndBrakes()), (await last_results(store, [record]))[record.job.id]
+        found = status_of(record, snapshot, limits, is_running=bool(running.occurrences), last_result=result)
         return replace(found, **await outlook(store, record, snapshot))
 
     async def statuses(self, records: Sequence[JobRecord]) -> dict[str, JobStatus]:
@@ -89,7 +94,7 @@ class Questions(Finding):
 
         store = await self._opened()
         seen, limits = await store.look([record.job.id for record in records]), await store.ask(LimitsAndBrakes())
-        broken = await broken_now(store, records)
+        broken, results = await broken_now(store, records), await last_results(store, records)
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         return {
             record.job.id: status_of(
@@ -98,6 +103,7 @@ class Questions(Finding):
                 limits,
                 is_running=any(occurrence.status in started for occurrence in snapshot.busy),
                 breaches=broken.get(record.job.id, ()),
+                last_result=results[record.job.id],
             )
             for record in records
             if (snapshot := seen.get(record.job.id)) is not None and snapshot.retire_at is None
@@ -227,7 +233,13 @@ def _waits(job: Job, snapshot: JobSnapshot, limits: Limits) -> str:
 
 
 def status_of(
-    record: JobRecord, snapshot: JobSnapshot, limits: Limits, *, is_running: bool, breaches: tuple[Breach, ...] = ()
+    record: JobRecord,
+    snapshot: JobSnapshot,
+    limits: Limits,
+    *,
+    is_running: bool,
+    last_result: str | None,
+    breaches: tuple[Breach, ...] = (),
 ) -> JobStatus:
     """Return the state of a job as of the moment of these limits."""
     from everytick.deciding.activity import is_active
@@ -248,4 +260,31 @@ def status_of(
         last_error=record.last_error,
         breaches=breaches,
         waits=_waits(job, snapshot, limits),
+        last_result=last_result,
     )
+
+
+async def last_results(store: AnyStore, records: Sequence[JobRecord]) -> dict[str, str | None]:
+    """Return how the last occurrence of each job ended, by id: completed, failed or canceled; None if none has.
+
+    A job remembers whether it ended well. Of the others the newest occurrences tell which were canceled, as by a
+    stop: behind more than `_RUNS_SEARCHED` that were skipped since, one counts as failed.
+    """
+    from everytick.domain.questions import MOST_LAST_RUNS, LastRuns
+
+    bad = [record.job.id for record in records if record.ended_badly]
+    canceled: set[tuple[str, datetime]] = set()
+    at_once = MOST_LAST_RUNS // _RUNS_SEARCHED
+    for first in range(0, len(bad), at_once):
+        answer = await store.ask(LastRuns(tuple(bad[first : first + at_once]), _RUNS_SEARCHED))
+        found = (run for runs in answer.values() for run in runs if run.status == "canceled")
+        canceled.update((run.job_id, run.ended_at) for run in found if run.ended_at is not None)
+    return {record.job.id: _last_result(record, canceled) for record in records}
+
+
+def _last_result(record: JobRecord, canceled: set[tuple[str, datetime]]) -> str | None:
+    if record.last_end is None:
+        return None
+    if not record.ended_badly:
+        return "completed"
+    return "canceled" if (record.job.id, record.last_end.ended_at) in canceled else "failed"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from everytick.answers.jobs import job_data, last_result, word
+from everytick.answers.jobs import job_data, word
 from everytick.cli.jobs import with_status
 from everytick.cli.limits import tell_brakes
 from everytick.cli.node_reports import tell_broken
@@ -74,7 +74,7 @@ def list_verb(
             "schedule": _schedule(record, times),
             following: status.next_run,
             "last run": status.last_run,
-            "last result": last_result(record),
+            "last result": status.last_result,
             "broken file": (told.of_job.get(record.job.name) or "").partition("\n")[0],
         }
         for record, status in found
@@ -98,4 +98,4 @@ def _is_chosen(record: JobRecord, contains: str | None, tag: str | None, failed:
         return False
     if tag is not None and tag not in job.settings.tags:
         return False
-    return not failed or last_result(record) == "failed"
+    return not failed or record.ended_badly

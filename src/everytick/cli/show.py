@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from everytick.answers.jobs import job_data, job_details, last_result, promise_details, set_policies, word
+from everytick.answers.jobs import job_data, job_details, promise_details, set_policies, word
 from everytick.answers.occurrences import attempt_data, occurrence_data
 from everytick.cli.completing import job_argument
 from everytick.cli.history import last_of_each, names_of, took
@@ -121,7 +121,7 @@ def _pairs(
     yield from listed("depends on", [each.describe() for each in job.settings.depends_on])
     yield from listed("next runs", following)
     yield "last run", status.last_run
-    yield "last result", last_result(record)
+    yield "last result", status.last_result
     yield "runs", status.run_count
     yield "last error", headline(status.last_error) if status.last_error and is_terminal() else status.last_error
     yield from listed(

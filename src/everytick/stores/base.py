@@ -218,6 +218,12 @@ class JobRecord:
     last_failure_at: datetime | None = None
     lapsed: Job | None = None
 
+    @property
+    def ended_badly(self) -> bool:
+        """Whether the last occurrence that ended did not complete: it failed, or was canceled."""
+        end, success = self.last_end, self.last_success
+        return end is not None and (success is None or success.ended_at < end.ended_at)
+
 
 @value
 class Stored:

@@ -1,5 +1,6 @@
 """Questions through the public API, on memory and on SQLite."""
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -312,3 +313,27 @@ async def test_the_history_names_every_instant_of_an_old_span_by_the_definition_
 
     found = [each.scheduled_for for each in await tick.history("report", status="missed")]
     assert found == [begun + timedelta(hours=hours) for hours in (4, 3, 2, 1)]
+
+
+async def test_a_job_that_was_stopped_is_not_called_failed(tick: Everytick) -> None:
+    """Ctrl-C in the middle of a run cancels it: `list`, `show` and the API say what the history says."""
+    begun = asyncio.Event()
+
+    @tick.job("0 0 1 1 *")
+    async def endless() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    @tick.job("0 0 1 1 *")
+    async def broken() -> None:
+        raise ValueError("no")
+
+    async with tick:
+        assert (await tick.status("endless")).last_result is None
+        failed = await tick.trigger("broken")
+        await failed.wait(timeout="60s")
+        await tick.trigger("endless")
+        await begun.wait()
+    results = {each.name: each.last_result for each in (await tick.statuses(await tick.jobs())).values()}
+    assert results == {"endless": "canceled", "broken": "failed"}
+    assert (await tick.status("endless")).last_result == "canceled"

@@ -9,7 +9,6 @@ from everytick.answers.jobs import (
     breach_data,
     job_data,
     job_details,
-    last_result,
     promise_details,
     record_data,
     upcoming_data,
@@ -71,7 +70,7 @@ async def list_jobs(
             (all or failed or record.job.owner != NOTICES)
             and (contains is None or contains.lower() in record.job.name.lower())
             and (tag is None or tag in record.job.settings.tags)
-            and (not failed or last_result(record) == "failed")
+            and (not failed or record.ended_badly)
         )
 
     stored = by_name(await tick.jobs(removed=True)) if removed else (await known_jobs(request).listed()).by_name
@@ -119,6 +118,7 @@ def _gone(record: JobRecord) -> JobStatus:
         last_run=last,
         run_count=record.run_count,
         last_error=record.last_error,
+        last_result=None if record.last_end is None else "failed" if record.ended_badly else "completed",
     )
 
 

@@ -109,7 +109,7 @@ class JobSummaryData(Shape):
     schedule_words: Annotated[str, Field(examples=["at 02:30 on Monday through Friday"])]
     next_run: Moment | None
     last_run: Moment | None
-    last_result: Annotated[str | None, Field(examples=["completed"])]
+    last_result: Annotated[str | None, Field(description="completed, failed or canceled.", examples=["completed"])]
     run_count: Count
     last_error: Annotated[str | None, Field(description="Hidden from viewers.", examples=["KeyError: 'id'"])]
     owner: Annotated[str, Field(examples=["code:shop"])]
