@@ -127,8 +127,8 @@ def _sqlite(address: str, rest: str, folder: str | None, clock: Callable[[], dat
 
 
 def _memory(clock: Callable[[], datetime] | None) -> AnyStore:
+    from everytick.stores.host_clock import HostClock
     from everytick.stores.memory import MemoryStore
-    from everytick.stores.sqlite.clock import HostClock
 
     return MemoryStore(clock or HostClock())
 

@@ -8,7 +8,8 @@ from threading import Barrier, BrokenBarrierError, Thread
 
 import pytest
 
-from everytick.stores.sqlite.clock import HostClock, StoreClock
+from everytick.stores.host_clock import HostClock
+from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import job, put
 from tests.stores.clock import START, ManualClock

@@ -33,6 +33,7 @@ from everytick.stores.base import (
     new_token,
 )
 from everytick.stores.each_alone import each_alone
+from everytick.stores.host_clock import HostClock
 from everytick.stores.open_batches import OpenBatches
 from everytick.stores.open_requests import refuse_within
 from everytick.stores.queries import tables_of
@@ -44,7 +45,7 @@ from everytick.stores.sql.verbs import job_records
 from everytick.stores.sqlite import history, lending, planning, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import in_own_thread
-from everytick.stores.sqlite.clock import HostClock, StoreClock
+from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.dialect import SQLITE
 from everytick.stores.sqlite.file_lock import Turn

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from everytick import Context, Everytick, Retry, every
 from everytick.stores.addresses import store_of
-from everytick.stores.sqlite.clock import HostClock
+from everytick.stores.host_clock import HostClock
 from tests.acceptance.node.programs.quick import QUICK, say
 
 step = Path(sys.argv[2])
