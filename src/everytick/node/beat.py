@@ -139,9 +139,13 @@ class Beat:
     async def _answered(self, beat: Coroutine[Any, Any, Orders]) -> Orders:
         """Return the answer; the next beat is not sent while this one may still come through."""
         under_way = asyncio.ensure_future(beat)
-        done, _ = await asyncio.wait([under_way], timeout=max(4 * self._interval, _ANSWER_SECONDS))
-        if not done:
+        # Nothing waits for the answer of a beat that is given up, whatever it is.
+        under_way.add_done_callback(_pass_over)
+        try:
+            done, _ = await asyncio.wait([under_way], timeout=max(4 * self._interval, _ANSWER_SECONDS))
+        finally:
             under_way.cancel()
+        if not done:
             raise StoreUnavailable("the store", "a beat was not answered")
         return under_way.result()
 
@@ -182,6 +186,12 @@ class Beat:
                 backoff.succeeded()
                 wait = self._interval
                 await asyncio.sleep(min(_NUDGED_SECONDS, self._interval / 4))
+
+
+def _pass_over(beat: "asyncio.Future[Orders]") -> None:
+    """Take note of what the beat came to, so that the loop does not report an error that was never looked at."""
+    if not beat.cancelled():
+        beat.exception()
 
 
 async def _watch(watch: "LoopWatch") -> None:
