@@ -73,6 +73,14 @@ class WiredClient:
 
         return over_the_wire
 
+    async def xread(self, streams: dict[str, str], *, count: int, block: int) -> Any:
+        """Return the next entry of a log, nothing if none comes while a turn lasts. The server must not wait itself."""
+        for _ in range(int(TURN_SECONDS / WAY_SECONDS)):
+            if found := await self.ask(lambda: self._client.xread(streams, count=count)):
+                return found
+            await passing(WAY_SECONDS)
+        return []
+
     def pipeline(self, *, transaction: bool) -> "WiredPipeline":
         """Return what gathers commands."""
         return WiredPipeline(self, self._client.pipeline(transaction=transaction))

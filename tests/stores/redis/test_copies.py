@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -439,32 +438,3 @@ async def test_a_server_that_stands_still_is_away(redis: Server, clock: ManualCl
         monkeypatch.undo()
         await store.beat("node-1", [])
         assert 1 <= (await store.nodes())[0].beats <= 2
-
-
-async def test_a_process_that_loses_again_and_again_gets_its_turn(redis: Server, clock: ManualClock) -> None:
-    """A slow process loses to fast ones; with the turn, they wait for it, and go on afterwards."""
-    async with opened_redis(redis, clock) as slow, another(slow, clock) as fast:
-        commit, tries = slow._log.commit, 0
-
-        async def after_the_other(*given: Any, **named: Any) -> Any:
-            nonlocal tries
-            tries += 1
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.2):
-                    await fast.beat("fast", [])
-            return await commit(*given, **named)
-
-        slow._log.commit = after_the_other  # type: ignore[method-assign]
-        await slow.beat("slow", [])
-        slow._log.commit = commit  # type: ignore[method-assign]
-        await fast.beat("fast", [])
-        assert tries == 4
-        assert {node.id: node.beats for node in await slow.nodes()} == {"slow": 1, "fast": 4}
-
-
-async def test_a_turn_that_nobody_takes_passes(redis: Server, clock: ManualClock) -> None:
-    """Who asked for it may have died."""
-    async with opened_redis(redis, clock) as store:
-        await store._connections.client.set(store._connections.address.key("turn"), "a writer that is gone", px=300)
-        await store.beat("node-1", [])
-        assert [node.beats for node in await store.nodes()] == [1]

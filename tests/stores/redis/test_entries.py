@@ -45,6 +45,6 @@ async def test_a_commit_of_more_words_than_lua_passes_at_once_is_written(redis: 
     async with opened_redis(redis, clock) as store:
         changes: Changes = {"sizes": {str(number): "1" for number in range(5_000)}}
         members = [("ZADD", "weights", "0", str(number)) for number in range(5_000)]
-        assert (await store._log.commit(changes, members, rings=False)).written
+        assert (await store._log.commit(entry_of(changes), member_lines(members), rings=False)).written
         client, key = store._connections.client, store._connections.address.key
         assert [await client.hlen(key("sizes")), await client.zcard(key("weights"))] == [5_000, 5_000]

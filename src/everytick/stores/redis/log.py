@@ -1,6 +1,6 @@
 """The log: what is written to it, how a copy follows it, and how a copy is loaded."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from random import getrandbits
 from typing import Any
@@ -10,7 +10,7 @@ from everytick.domain.values import value
 from everytick.errors import SchemaMismatch, StoreBroken, StoreGone
 from everytick.stores.redis.codec import moment_of
 from everytick.stores.redis.connections import RedisAddress, RedisConnections
-from everytick.stores.redis.entries import Changes, Member, changes_in, entry_of, member_lines
+from everytick.stores.redis.entries import Changes, changes_in
 
 FORMAT = 2
 """The format of the rows. A process refuses a store of another one."""
@@ -44,7 +44,7 @@ class Answer:
     now: datetime
     entries: tuple[Changes, ...]
     must_wait: bool = False
-    """Whether another writer has the turn, because it lost too often."""
+    """Whether another writer has the turn, because it lost too often: a verb that runs now would be refused."""
 
 
 class ChangeLog:
@@ -53,6 +53,8 @@ class ChangeLog:
     def __init__(self, connections: RedisConnections) -> None:
         self._connections, self._key = connections, connections.address.key
         self._epoch, self._last, self._writer = "", _NOTHING, uuid4().hex
+        self.has_turn = False
+        """Whether this writer was given the turn and has written nothing since."""
 
     @property
     def number(self) -> int:
@@ -101,22 +103,30 @@ class ChangeLog:
 
     async def sync(self) -> Answer:
         """Return what the copy lacks."""
-        return self._read(await self._connections.call("sync", self._keys, [self._epoch, self._last]))
+        return self._read(await self._connections.call("sync", self._keys, [self._epoch, self._last, self._writer]))
 
-    async def commit(self, changes: Changes, members: Iterable[Member], *, rings: bool, turn: bool = False) -> Answer:
-        """Write the changes, and the members of sets that follow from them, if the copy lacked nothing.
+    async def commit(self, entry: str, members: str, *, rings: bool, turn: bool = False) -> Answer:
+        """Write the entry, and the members of sets that follow from it, if the copy lacked nothing.
 
         With `turn`, a writer that is refused has the next turn: it lost too often.
         """
-        entry, bell = entry_of(changes), self.bell if rings else ""
-        id_ = f"{self.number + 1}-{getrandbits(63)}"
+        id_, bell = f"{self.number + 1}-{getrandbits(63)}", self.bell if rings else ""
         given = [self._epoch, self._last, entry, str(KEPT_ENTRIES), bell, self._key(""), id_]
-        given += [self._writer, str(_TURN_MILLISECONDS if turn else 0), member_lines(members)]
-        return self._read(await self._connections.call("commit", [*self._keys, self._key("turn")], given))
+        given += [self._writer, str(_TURN_MILLISECONDS if turn else 0), members]
+        # Whatever the answer is, or if none comes: the turn ends with it, unless it was given by it.
+        self.has_turn = False
+        answer = self._read(await self._connections.call("commit", self._keys, given))
+        self.has_turn = turn and not answer.written and not answer.must_wait
+        return answer
+
+    async def wait(self) -> None:
+        """Wait for the writer that has the turn: until the log has an entry that the copy lacks, for a turn at most."""
+        log = {self._key("log"): self._last}
+        await self._connections.asked(self._connections.client.xread(log, count=1, block=_TURN_MILLISECONDS))
 
     @property
     def _keys(self) -> list[str]:
-        return [self._key("head"), self._key("log")]
+        return [self._key("head"), self._key("log"), self._key("turn")]
 
     def _read(self, found: Sequence[Any]) -> Answer:
         code, last, seconds, fraction, entries = found

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, TypeVar
 
 from everytick.domain.changes import Edit
@@ -58,8 +59,8 @@ class UnreadableJob:
 class Replica(MemoryStore):
     """A store in memory that knows what its verbs have changed.
 
-    `_jobs_before` and `_occurrences_before` are the images of the rows that the last verb changed, and `_after` what
-    they become if Redis takes the changes.
+    `_changed_jobs` and `_changed_occurrences` are the rows that the last verb changed, each as its image becomes if
+    Redis takes the changes. `_looked_at` are the jobs that the verb may have read or changed.
     """
 
     _tables: WatchedTables
@@ -83,6 +84,7 @@ class Replica(MemoryStore):
         self._occurrence_images: dict[str, OccurrenceImage] = {}
         self._changed_jobs: dict[str, JobImage | None] = {}
         self._changed_occurrences: dict[str, OccurrenceImage | None] = {}
+        self._looked_at: set[str] = set()
         self.has_rung = False
         self.unreadable: dict[str, UnreadableJob] = {}
         self.left_out: set[str] = set()
@@ -142,6 +144,7 @@ class Replica(MemoryStore):
     def changes(self) -> Changes:
         """Return what the verb has changed since `begin`, by key."""
         jobs, occurrences = self._tables.candidates()
+        self._looked_at = jobs
         self._changed_jobs, self._changed_occurrences = {}, {}
         found: Changes = {}
         for id_ in sorted(jobs):
@@ -182,6 +185,12 @@ class Replica(MemoryStore):
                 yield "SREM" if job is None else "SADD", "jobs", job_id
         for id_, after in self._changed_occurrences.items():
             yield from occurrence_members(id_, self._occurrence_images.get(id_), after)
+
+    def is_apart_from(self, entries: Iterable[Changes], changes: Changes) -> bool:
+        """Whether the entries of others leave the rows alone that the last verb changed, and the jobs it looked at."""
+        paths = {*chain.from_iterable(entries)}
+        jobs = {path.removeprefix(JOB).partition(OCCURRENCE)[0] for path in paths}
+        return paths.isdisjoint(changes) and jobs.isdisjoint(self._looked_at)
 
     def keep(self, changes: Changes) -> None:
         """Take the changes of the last verb for what Redis has."""
