@@ -91,7 +91,7 @@ async def test_a_pause_across_three_ticks_is_three_skipped_entries(store: AnySto
     await plan_once(store)
     [span] = await store.ask(Spans(stored.job_id, begun, clock.time))
 
-    assert (span.status, span.why, span.detail, span.count) == ("skipped", "paused", "by ada maintenance", 3)
+    assert (span.status, span.why, span.detail, span.count) == ("skipped", "paused", "by ada (maintenance)", 3)
     assert await occurrences(store) == []
     assert not (await store.request(stored.job_id, Resume())).changed
     clock.move(minutes=50)

@@ -173,7 +173,7 @@ def _by_hand(
 
 def skipped_by(adjustment: Adjustment) -> Refusal:
     """Return who skipped the instant by hand, and why."""
-    return Why.ADJUSTED, " ".join(filter(None, (adjustment.by and f"by {adjustment.by}", adjustment.reason)))
+    return Why.ADJUSTED, adjustment.by_whom
 
 
 def _names(segments: list[Segment], instant: datetime) -> bool:

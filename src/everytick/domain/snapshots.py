@@ -75,7 +75,7 @@ class PausedSpan:
     @property
     def detail(self) -> str:
         """Who held the schedule and why, and who let it go, for those who ask about its instants."""
-        held = " ".join(filter(None, (self.by and f"by {self.by}", self.reason)))
+        held = " ".join(filter(None, (self.by and f"by {self.by}", self.reason and f"({self.reason})")))
         return ", ".join(filter(None, (held, self.resumed_by and f"resumed by {self.resumed_by}")))
 
     @property

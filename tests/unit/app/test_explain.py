@@ -275,7 +275,7 @@ async def test_a_pause_is_told_by_whom_and_until_when_while_it_lasts_and_after(t
     await told.outage(at(13))
     after = await told.asked(at(11))
     assert (after.verdict, after.span is not None) == (Verdict.PAUSED, True)
-    assert after.text.endswith("since the job was paused by ada holiday")
+    assert after.text.endswith("since the job was paused by ada (holiday)")
 
 
 async def test_who_ended_a_pause_is_told_beside_who_began_it(told: Told) -> None:
@@ -290,7 +290,7 @@ async def test_who_ended_a_pause_is_told_beside_who_began_it(told: Told) -> None
     assert "paused by ada (holiday)" in before.text
     await told.outage(at(13))
     after = await told.asked(at(11))
-    assert after.text.endswith("since the job was paused by ada holiday, resumed by bob")
+    assert after.text.endswith("since the job was paused by ada (holiday), resumed by bob")
 
 
 async def test_a_pause_without_an_end_that_catches_up_leaves_it_to_recovery(told: Told) -> None:
@@ -330,7 +330,7 @@ async def test_skips_moves_and_reschedules_are_explained(told: Told) -> None:
     for moment, verdict in {**expected, at(11, 20): Verdict.RAN}.items():
         assert (await told.asked(moment)).verdict is verdict
     assert (await told.asked(at(11))).moved_to == at(11, 20)
-    assert (await told.asked(at(10))).text.endswith("it was skipped by hand by ada release")
+    assert (await told.asked(at(10))).text.endswith("it was skipped by hand by ada (release)")
 
     await told.tick.reschedule("report", at(13, 30))
     assert (await told.asked(at(12))).verdict is Verdict.RESCHEDULED

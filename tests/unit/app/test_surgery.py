@@ -92,7 +92,7 @@ async def test_what_was_moved_can_be_moved_on_and_skipped_after_its_own_time(
 
     assert [each.scheduled_for for each in ran] == [at(12), at(12, 30), at(13)]
     skipped = await tick.explain(hourly, at(11))
-    assert (skipped.verdict, "by ada not needed" in skipped.text) == (Verdict.SKIPPED_BY_HAND, True)
+    assert (skipped.verdict, "by ada (not needed)" in skipped.text) == (Verdict.SKIPPED_BY_HAND, True)
 
 
 async def test_a_run_is_added_once_and_the_schedule_stays(

@@ -41,7 +41,7 @@ def test_three_ticks_in_a_pause_are_three_skipped_entries() -> None:
     decided = plan(snapshot_of(job(), at("09:10"), pauses=(pause,)), at("12:30"))
 
     assert decided.creations == ()
-    assert skipped(decided) == [(at("09:30"), at("12:00"), "skipped: paused, by ann migration", 3)]
+    assert skipped(decided) == [(at("09:30"), at("12:00"), "skipped: paused, by ann (migration)", 3)]
     assert (decided.watermark, decided.wake_at) == (at("12:30"), at("13:00"))
 
 
@@ -385,7 +385,7 @@ def test_one_instant_skipped_by_hand_is_recorded_with_who_and_why() -> None:
     decided = plan(snapshot_of(job(**ALL), at("08:30"), adjustments=(skip,)), at("11:30"))
 
     assert instants(decided) == [at("09:00"), at("11:00")]
-    assert skipped(decided) == [(at("10:00") - TICK, at("10:00"), "skipped: skipped by hand, by ann holiday", 1)]
+    assert skipped(decided) == [(at("10:00") - TICK, at("10:00"), "skipped: skipped by hand, by ann (holiday)", 1)]
 
 
 def test_an_instant_that_is_skipped_and_has_just_come_is_recorded() -> None:

@@ -189,7 +189,7 @@ async def test_a_resume_says_what_is_caught_up(client: httpx2.AsyncClient, tick:
     await tick.pause("etl-orders", reason="move of the warehouse", by="ann")
     said = text_of(await client.get(f"{JOB}/resume"))
 
-    assert "by ann move of the warehouse" in said
+    assert "by ann (move of the warehouse)" in said
     assert "Nothing is caught up missed: skip" in said
 
 
