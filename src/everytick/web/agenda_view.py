@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from heapq import nlargest
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from everytick.domain.agenda import EPOCH, QUARTER
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 _MOST_CROWDS = 6
+_EVEN = 0.8
+"""A job starts evenly if so many of its starts are equally far apart, and none twice as far.
+
+A change of the clock moves one of them.
+"""
+
 _ALIKE = 0.2
 """Two instants are as full as each other if they differ by this share at most."""
 
@@ -51,12 +59,15 @@ SPANS = {
 
 @value(frozen=True)
 class ListedStart:
-    """A row of the list: a start, or the first of many if the job starts often. `starts` are those of its hour."""
+    """A row of the list: a start, or the first of many if the job starts often, and how often in words.
+
+    `starts` are those of its hour.
+    """
 
     at: datetime
     job: AgendaJob
     starts: tuple[datetime, ...]
-    every: timedelta | None = None
+    often: str = ""
 
 
 @value(frozen=True)
@@ -76,11 +87,11 @@ def listed(agenda: FleetAgenda, viewer: Viewer, span: ListSpan) -> list[AgendaPa
     for group in agenda.groups:
         instants = group.between(after, through)
         is_often = len(instants) > span.often
-        every = (instants[-1] - instants[0]) / (len(instants) - 1) if is_often else None
+        often = _often(instants, span) if is_often else ""
         longest = nlargest(span.rows, group.jobs, key=_usual)
         for begins, starts in _by_part(instants, viewer, span):
             counts[begins] = counts.get(begins, 0) + len(group.jobs) * (1 if is_often else len(starts))
-            found.setdefault(begins, []).extend(_rows(starts, longest, every))
+            found.setdefault(begins, []).extend(_rows(starts, longest, often))
             if is_often:
                 break
     return [_part(begins, found[begins], counts[begins], span) for begins in sorted(found)]
@@ -103,10 +114,19 @@ def begins_at(viewer: Viewer, instant: datetime, by: timedelta) -> datetime:
     return (whole if by == HOUR else whole.replace(hour=0, fold=0)).astimezone(instant.tzinfo)
 
 
-def _rows(starts: tuple[datetime, ...], jobs: Sequence[AgendaJob], every: timedelta | None) -> Iterator[ListedStart]:
+def _often(instants: Sequence[datetime], span: ListSpan) -> str:
+    """Return how often a job starts: `every 30 min` where nearly all its starts are so far apart, else a number."""
+    apart = Counter(after - before for before, after in pairwise(instants))
+    length, many = apart.most_common(1)[0]
+    if many < _EVEN * (len(instants) - 1) or max(apart) > 2 * length:
+        return f"{words.number(len(instants))} starts in {span.key[:-1]} {span.key[-1]}"
+    return "every hour" if length == HOUR else f"every {words.length(length)}"
+
+
+def _rows(starts: tuple[datetime, ...], jobs: Sequence[AgendaJob], often: str) -> Iterator[ListedStart]:
     for job in jobs:
-        if every is not None:
-            yield ListedStart(starts[0], job, starts, every)
+        if often:
+            yield ListedStart(starts[0], job, starts, often)
         else:
             yield from (ListedStart(at, job, (at,)) for at in starts)
 
@@ -157,8 +177,8 @@ def _said(row: ListedStart, viewer: Viewer, mark: ComingRun | None, is_paused: b
     if mark is not None:
         to = f" to {viewer.when(mark.at)}" if mark.at != mark.instant else ""
         return " ".join(filter(None, (f"{mark.mark}{to}", mark.detail)))
-    if row.every is not None:
-        return f"every {words.length(row.every)}"
+    if row.often:
+        return row.often
     lengths = row.job.lengths
     if lengths is None:
         return ""

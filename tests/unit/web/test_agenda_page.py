@@ -58,8 +58,23 @@ def test_the_list_goes_by_the_hours_of_the_viewers_clock() -> None:
 def test_a_job_that_starts_often_is_listed_once_with_how_often() -> None:
     parts = listed(agenda(planned("often", cron("*/15 * * * *", tz="UTC"))), viewer(), SPANS["24h"])
     [row] = [row for part in parts for row in part.rows]
-    assert row.every == timedelta(minutes=15)
+    assert row.often == "every 15 min"
     assert [start.minute for start in row.starts] == [15, 30, 45]
+
+
+def test_a_job_that_starts_unevenly_is_not_said_to_start_every_so_often() -> None:
+    """An hourly job of the day was said to start every 2 h 18 min, the mean of its gaps."""
+    jobs = (planned("day", cron("0 8-18 * * *", tz="UTC")), planned("hourly", cron("5 * * * *", tz="UTC")))
+    parts = listed(agenda(*jobs), viewer(), SPANS["24h"])
+    assert {row.job.job.name: row.often for part in parts for row in part.rows} == {
+        "day": "11 starts in 24 h",
+        "hourly": "every hour",
+    }
+
+
+def test_a_change_of_the_clock_does_not_change_how_often_a_job_starts() -> None:
+    parts = listed(agenda(planned("a", cron("0 */4 * * *", tz="Europe/Berlin"))), viewer(), SPANS["7d"])
+    assert [row.often for part in parts for row in part.rows] == ["every 4 h"]
 
 
 def test_a_full_hour_lists_the_longest_jobs_and_counts_the_others() -> None:
