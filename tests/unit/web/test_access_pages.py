@@ -162,6 +162,16 @@ async def test_the_audit_is_a_sentence_per_row_with_filters_and_pages(shop: Ever
     assert "Nothing was done by no-one." in nothing.text
 
 
+async def test_the_audit_tells_times_on_the_clock_of_the_reader(shop: Everytick, ann: httpx2.AsyncClient) -> None:
+    ann.cookies.set("everytick_zone", "Asia/Tokyo")
+    with shop.acting_as(Doer("ben", CameBy.TOKEN)):
+        await shop.backfill("etl", "2026-01-10T00:00:00Z", "2026-01-14T00:00:00Z")
+    page = (await ann.get("/audit")).text
+
+    assert "after 10 Jan 09:00 through 14 Jan 09:00" in page
+    assert "2026-01-10T00:00:00Z" not in page
+
+
 async def test_what_a_person_may_not_do_is_not_shown(shop: Everytick) -> None:
     with shop.acting_as(SETUP):
         await shop.people.add_user("ben", Role.VIEWER, grants=[Grant("billing", Role.OPERATOR)], password=PASSWORD)

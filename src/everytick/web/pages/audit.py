@@ -9,6 +9,7 @@ from everytick.access.people import Role
 from everytick.domain.deeds import Deed
 from everytick.web.asking import Tick, needs
 from everytick.web.framing import viewer_of
+from everytick.web.pictures.trail import localized
 from everytick.web.rendering import page
 
 router = APIRouter(include_in_schema=False)
@@ -32,16 +33,18 @@ async def audit(
     before: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
 ) -> Response:
     """Show deeds, newest first; filters and the page stand in the address."""
+    viewer = viewer_of(request, await tick.now())
     found = await tick.people.deeds(by=by or None, job=job or None, before=before, limit=_ROWS)
     values: dict[str, Any] = {
-        "viewer": viewer_of(request, await tick.now()),
+        "viewer": viewer,
         "deeds": found.deeds,
         "before": found.before,
         "is_later_page": before is not None,
         "by": by,
         "job": job,
         "came_by": _CAME_BY,
-        "said": said_of(found.deeds, by, job),
+        "said": localized(said_of(found.deeds, by, job), viewer),
+        "localized": lambda text: localized(text, viewer),
         "job_of": job_of,
     }
     return await page(request, "audit.html", **values)
