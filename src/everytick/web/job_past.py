@@ -79,7 +79,10 @@ def _of_span(span: Span, job: Job | None, ids: set[str]) -> Iterable[PastEntry]:
     why = f"{span.why}, {span.detail}" if span.detail else str(span.why)
     amount = _counted(span, job)
     if job is None or amount > ONE_BY_ONE:
-        return [PastEntry(span.through, str(span.status), amount, after=span.after, why=why)]
+        # The span of a pause that goes on ends now, where the schedule names nothing.
+        last = None if job is None else job.bound(None).last_at(span.through)
+        at = span.through if last is None or last <= span.after else last
+        return [PastEntry(at, str(span.status), amount, after=span.after, why=why)]
     instants = (at for at in _instants(span, job) if occurrence_id(job.id, at) not in ids)
     return [PastEntry(at, str(span.status), why=why) for at in instants]
 

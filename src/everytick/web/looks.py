@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 WRONG, LOOK = "wrong", "look"
 _SILENT_SHOWN = timedelta(days=1)
 _MOST_OF_A_KIND = 50
+_BY_TASK = re.compile(r"task (\S+) failed(?:, aborting due to fail-fast)?: ")
+"""How the error of an occurrence begins that a task ended. What the task raised is what people look for."""
 
 
 @value(frozen=True)
@@ -119,13 +122,15 @@ def _failures(fleet: FleetState) -> Iterator[LookLine]:
 def _failed(fleet: FleetState, kind: FailureKind, job_id: str) -> LookLine:
     record = fleet.records[job_id]
     times = f" {kind.count} times, last" if kind.count > 1 and len(kind.job_ids) == 1 else ""
+    by_task = _BY_TASK.match(kind.headline)
+    task, headline = (f" in {by_task[1]}", kind.headline[by_task.end() :]) if by_task else ("", kind.headline)
     return LookLine(
         "failed",
         record.job.name,
         "failed",
         "/occurrences/{}",
-        what=f"{times}: " if kind.headline else times,
-        detail=words.cut(kind.headline),
+        what=f"{times}{task}: " if headline else times,
+        detail=words.cut(headline),
         at=kind.last_at,
         parts=(kind.last_id,),
         deed="Replay",

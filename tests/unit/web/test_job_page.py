@@ -113,6 +113,32 @@ def test_deeds_are_shown_by_role(role: Role, grants: tuple[Grant, ...], deeds: l
     assert re.findall(r'href="/jobs/etl/do/(\w+)"', head) == deeds
 
 
+def test_many_instants_that_a_pause_skips_end_with_the_last_one_of_the_schedule() -> None:
+    """A pause that goes on has a span up to now, and 14:06:59 is no instant."""
+    tick = failing(shop())
+
+    async def pause() -> None:
+        await tick.pause("flaky", reason="stocktaking", by="ada")
+
+    [page] = pages_of(tick, "/jobs/flaky", start=START, until=UNTIL, at={"2026-10-23T02:10:00Z": pause})
+    row = page.split("skipped ×")[1].split("</tr>")[0]
+
+    assert ">14:00<" in row
+    assert "paused, by ada (stocktaking)" in row
+
+
+def test_a_long_status_fits_into_its_tile() -> None:
+    tick = Everytick("memory://", name="shop")
+
+    @tick.job("0 * * * *", name="partly", failure="continue")
+    async def partly() -> None:
+        raise ValueError("half of it is missing")
+
+    [page] = pages_of(tick, "/jobs/partly", start=START, until=UNTIL)
+
+    assert '<dd class="long">completed_<wbr>with_<wbr>errors</dd>' in page
+
+
 def test_a_paused_job_says_who_paused_it_why_and_offers_to_resume_it() -> None:
     tick = shop()
     deeds = {"2026-10-22T10:00:00Z": lambda: tick.pause("etl", reason="schema fix", by="ops")}

@@ -278,8 +278,25 @@ def test_more_than_four_causes_wait_behind_a_summary() -> None:
         failing(tick, f"bad-{number}", f"cause {'abcdef'[number]}")
     [page] = pages_of(tick, "/")
 
-    assert "<summary>2 more causes</summary>" in page
+    assert re.search(r"<summary>2 more causes: bad-\d and bad-\d</summary>", page)
     assert len(lines_of(page)) == 6
+
+
+def test_a_failure_of_a_task_names_the_task_and_what_it_raised() -> None:
+    """The error of the occurrence begins with fail-fast, which pushed the cause out of the line."""
+    tick = Everytick("memory://", name="shop")
+    etl = tick.define("etl", "30 * * * *")
+
+    @etl.task
+    async def extract() -> None: ...
+
+    @etl.task(after=["extract"])
+    async def load() -> None:
+        raise ConnectionError("port 5432 failed")
+
+    [page] = pages_of(tick, "/")
+
+    assert lines_of(page)[0].startswith("etl failed 12 times, last in load: ConnectionError: port 5432 failed")
 
 
 # ---------------------------------------------------------------------------------------------- what a reader may see
@@ -336,7 +353,7 @@ def test_a_paused_job_shows_what_will_not_run_and_why() -> None:
     lane = lane_of(page, "orders")
 
     assert 'class="m-ghost paused"' in lane
-    assert "will be skipped: paused by ada quarter end" in lane
+    assert "will be skipped: paused by ada (quarter end)" in lane
     assert "paused</span>" in lane
 
 

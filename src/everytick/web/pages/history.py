@@ -128,7 +128,8 @@ def _said(wanted: HistoryWanted, tally: Tally, rows: Sequence[HistoryRow]) -> st
     span = spans.get(wanted.window, "in this time")
     of = f" of {wanted.job}" if wanted.job else ""
     if wanted.has_text:
-        return f"{words.count(len(rows), 'occurrence')} on this page with this error {span}{of}."
+        found = f"{words.count(len(rows), 'occurrence')} on this page" if rows else "No occurrence"
+        return f"{found} with this error {span}{of}."
     about = "About " if tally.is_estimated else ""
     total = tally.of(*(_S(word) for word in wanted.statuses)) if wanted.statuses else tally.total
     if not total:
