@@ -23,6 +23,9 @@ from everytick.domain.values import value
 PLAN_LIMIT = 100
 """Most creations and releases in one plan. The next plan goes on."""
 
+BUSY_LIMIT = 100
+"""Most busy occurrences in a snapshot. Their count is exact; a plan needs no more of them than it can create."""
+
 
 class Missed(StrEnum):
     """What becomes of the instants of a pause once it is over."""

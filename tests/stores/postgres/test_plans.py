@@ -151,7 +151,7 @@ SMALL = ("wake", "node", "needs", "rollup", "name_set", "reach", "brake", "limit
 INDEXES = {
     "ahead": ("job_state_due", "claimable_early"),
     "hold_due": ("job_state_due", "wake_due"),
-    "glance": ("job_state_due", "wake_due", "job_state_pkey"),
+    "few_due": ("job_state_due", "wake_due", "job_state_pkey"),
     "planned_by": ("job_state_pkey",),
     "park_plan": ("job_id_key", "job_state_pkey"),
     "standing_of_ripe": ("job_state_pkey", "job_tally_pkey"),
@@ -285,7 +285,7 @@ IN_ORDER = {
     "ahead": "job_state_due",
     "claim": "claimable_ready",
     "promises_due": "promise_due",
-    "glance": "job_state_due",
+    "few_due": "job_state_due",
     "hold_due": "job_state_due",
 }
 """Queries that take the first few of very many, and the index that has these in their order."""
@@ -308,7 +308,7 @@ CUSTOM: dict[str, tuple[Any, ...] | dict[str, Any]] = {
         "needs": MET,
         "unknown_ids": ["7"],
     },
-    "glance": {"until_at": START, "limit": 20, "left_out": [1], "needs": MET, "unknown_ids": ["7"]},
+    "few_due": {"until_at": START, "limit": 20, "left_out": [1], "needs": MET, "unknown_ids": ["7"]},
     "planned_by": {"job_keys": keys, "token": 1},
     "park_plan": {"job_id": "7", "reason": "reason"},
     "standing_of_ripe": {"job_keys": keys, "until_at": START},

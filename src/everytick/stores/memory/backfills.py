@@ -23,7 +23,7 @@ from everytick.stores.memory.tables import Tables
 
 _S, _O = BackfillStatus, OccurrenceStatus
 _TICK = timedelta(microseconds=1)
-_WELL = frozenset({_O.COMPLETED})
+_DONE = frozenset({_O.COMPLETED})
 
 
 # ------------------------------------------------------------------------------------------------------------- people
@@ -95,9 +95,9 @@ def backfill_record(tables: Tables, row: JobRow, backfill: BackfillRow) -> Backf
         through=backfill.through,
         pace=backfill.pace,
         created=len(found),
-        done=sum(1 for each in found if each in _WELL),
+        done=sum(1 for each in found if each in _DONE),
         failed=sum(1 for each in found if each in FAILED),
-        canceled=sum(1 for each in found if each in ENDED and each not in _WELL and each not in FAILED),
+        canceled=sum(1 for each in found if each in ENDED and each not in _DONE and each not in FAILED),
         running=running,
         waiting=waiting,
         approved_at=backfill.approved_at,

@@ -18,6 +18,7 @@ from everytick.domain.needs import are_late, late_needs, needs_in, on_time_needs
 from everytick.domain.occurrence import Cause
 from everytick.domain.rollouts import TrialCounts
 from everytick.domain.snapshots import (
+    BUSY_LIMIT,
     PLAN_LIMIT,
     Active,
     AdjustmentKind,
@@ -58,10 +59,7 @@ _S = OccurrenceStatus
 _NO_OVERRIDES = Overrides(Level.OCCURRENCE)
 _NO_REQUESTS: list[Request] = []
 UNBEGUN = frozenset({_S.PENDING, _S.QUEUED})
-"""What no node has claimed and what no task of has run."""
-
-_BUSY_SHOWN = 100
-"""Most busy occurrences in a snapshot. Their number is exact; a plan needs no more of them than it can create."""
+"""The statuses of occurrences that no node has claimed. If it has no runs either, no task of it has begun."""
 
 
 class Planning(LimitedClaims):
@@ -145,7 +143,7 @@ class Planning(LimitedClaims):
             row.reschedule,
             tuple(asked[:PLAN_LIMIT]),
             len(asked) > PLAN_LIMIT,
-            tuple(map(_active, islice(row.busy, _BUSY_SHOWN))) if busy else (),
+            tuple(map(_active, islice(row.busy, BUSY_LIMIT))) if busy else (),
             busy,
             tuple(map(_active, self._shown(row))) if waiting else (),
             waiting,
@@ -195,12 +193,12 @@ class Planning(LimitedClaims):
         """Return what became of an instant: of its own occurrence, which may have been moved, and of its repeats."""
         own = self._tables.occurrences.get(occurrence_id(row.id, instant))
         times = {instant} if own is None else {instant, own.creation.scheduled_for}
-        found = [each for at in times for each in row.scheduled_for(at) if each.creation.covers_through == instant]
-        well = [each.ended_at for each in found if each.status in WELL and each.ended_at is not None]
+        alike = [run for at in times for run in row.scheduled_for(at) if run.creation.covers_through == instant]
+        well = [run.ended_at for run in alike if run.status in WELL and run.ended_at is not None]
         return UpstreamRun(
             instant,
             min(well, default=None),
-            any(each.status in ACTIVE for each in found),
+            any(run.status in ACTIVE for run in alike),
             None if own is None else own.status,
         )
 
@@ -299,7 +297,7 @@ class Planning(LimitedClaims):
             overrides = own_overrides(creation, own)
             own = own.overridden_by(overrides)
         needs = needs_in(job.labels, own.queue)
-        made = OccurrenceRow(
+        created = OccurrenceRow(
             next(self._numbers),
             creation.id,
             row,
@@ -317,9 +315,9 @@ class Planning(LimitedClaims):
             now if creation.status in ENDED else None,
             execution_timeout=bounded(own.execution_timeout),
         )
-        self._tables.add(made)
+        self._tables.add(created)
         if creation.keeps and creation.status not in ENDED:
-            self._keep(made, creation, now)
+            self._keep(created, creation, now)
 
     @abstractmethod
     def _promise(self, row: JobRow, job: Job, now: datetime) -> None:
@@ -365,20 +363,20 @@ def _pasts(row: JobRow, requests: Sequence[Request], backfill: OpenBackfill | No
 
 def _past(row: JobRow, asked: PastAsked) -> Past:
     older = [row.edition(version) for version in sorted(row.versions) if version < row.editions[0].job.version]
-    begun = [n for n, each in enumerate(older) if each.in_force_after is None or each.in_force_after <= asked.after]
+    begun = [place for place, past in enumerate(older) if is_in_force(past, asked.after)]
     needed = older[max(begun, default=0) :]
     if asked.newest_first:
-        needed = [each for each in needed if each.in_force_after is None or each.in_force_after < asked.through][::-1]
-    return past_of(asked, [(each.in_force_after, each) for each in needed[: PAST_LIMIT + 1]])
+        needed = [past for past in needed if past.in_force_after is None or past.in_force_after < asked.through][::-1]
+    return past_of(asked, [(past.in_force_after, past) for past in needed[: PAST_LIMIT + 1]])
 
 
 def _trial(row: JobRow) -> TrialCounts:
     """Return what became of the occurrences of the version on trial."""
     trial = row.editions[-1]
-    found = [each for each in row.history if is_counted(trial, each.creation.cause, each.creation.scheduled_for)]
-    own = [each.status for each in found if each.version == trial.job.version]
-    failed = sum(1 for status in own if status in FAILURES)
-    return TrialCounts(own.count(_S.COMPLETED), failed, len(found))
+    counted = [run for run in row.history if is_counted(trial, run.creation.cause, run.creation.scheduled_for)]
+    tried = [run.status for run in counted if run.version == trial.job.version]
+    failed = sum(1 for status in tried if status in FAILURES)
+    return TrialCounts(tried.count(_S.COMPLETED), failed, len(counted))
 
 
 def _active(row: OccurrenceRow) -> Active:

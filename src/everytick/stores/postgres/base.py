@@ -1,7 +1,7 @@
 """What every part of the store works with: connections, statements and compiled definitions."""
 
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from everytick.stores.postgres.claims import claim
 from everytick.stores.postgres.compiled import ServerDefinitions
 from everytick.stores.postgres.connections import Connection, Connections
 from everytick.stores.postgres.rows import Row
-from everytick.stores.sql.commands import Many
+from everytick.stores.sql.commands import Statements
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Query
 
@@ -82,22 +82,22 @@ class Shared:
         return ended
 
 
-async def carried_out(db: Connection, steps: Generator[Query | Many, Any, T]) -> T:
-    """Return what the steps return, each carried out on this connection."""
+async def carried_out(db: Connection, statements: Statements[T]) -> T:
+    """Send the statements on this connection, one after another, and return what the generator returns."""
     answer: Sequence[Row] | None = None
     while True:
         try:
-            step = steps.send(answer)
+            command = statements.send(answer)
         except StopIteration as done:
             result: T = done.value
             return result
-        if isinstance(step, Query):
-            found = await db.fetch(*step)
-            answer = step.statement.read(tuple(found[0].keys()), found) if found else ()
+        if isinstance(command, Query):
+            found = await db.fetch(*command)
+            answer = command.statement.read(tuple(found[0].keys()), found) if found else ()
         else:
-            arguments = [step.statement(**given).arguments for given in step.arguments]
+            arguments = [command.statement(**given).arguments for given in command.arguments]
             if arguments:
-                await db.executemany(step.statement.sql, arguments)
+                await db.executemany(command.statement.sql, arguments)
             answer = ()
 
 

@@ -4,13 +4,12 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TypeAlias
 
 from everytick.domain.backfills import OpenBackfill
 from everytick.domain.codes import CAUSE_CODE
 from everytick.domain.occurrence import Cause
 from everytick.domain.rollouts import TrialCounts
-from everytick.domain.snapshots import PLAN_LIMIT, Active, Dependence, Ended, JobSnapshot, Past, Rescheduled
+from everytick.domain.snapshots import BUSY_LIMIT, PLAN_LIMIT, Dependence, Ended, JobSnapshot, Past, Rescheduled
 from everytick.domain.values import value
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Batch, NodeScope, new_token
@@ -21,8 +20,7 @@ from everytick.stores.postgres.base import Shared, carried_out
 from everytick.stores.postgres.connections import Connection, patiently
 from everytick.stores.postgres.rows import Row
 from everytick.stores.sql.definitions import Compiled, Key
-from everytick.stores.sql.rows import adjustment, pause
-from everytick.stores.sql.statements import Query
+from everytick.stores.sql.rows import EMPTY_LINE, LineHead, adjustment, pause
 from everytick.stores.sql.verbs.backfills import open_backfills
 from everytick.stores.sql.verbs.depending import Asked, dependence
 from everytick.stores.sql.verbs.trials import trials
@@ -34,23 +32,26 @@ UNHELD = 20
 """Up to this many due jobs are not locked: planning them twice costs less than another round trip."""
 
 _TRIED_AGAIN = timedelta(seconds=10)
+"""A job that this process cannot read is left out this long: an edit may have repaired it by then."""
+
 _IN_THE_WAY = timedelta(seconds=2)
 """A job that another session is in the way of is left out this long: its plan would make all others wait for a lock."""
 
-_BUSY_SHOWN = 100
 _BACKFILL = CAUSE_CODE[Cause.BACKFILL]
 _LAST_END = "last_end_scheduled_for", "last_end_started_at", "last_end_at", "last_end_id"
 _LAST_SUCCESS = "last_success_scheduled_for", "last_success_started_at", "last_success_at", "last_success_id"
 _OTHER_SUCCESS = "other_success_scheduled_for", "other_success_started_at", "other_success_at", "other_success_id"
-_Line: TypeAlias = tuple[tuple[Active, ...], int, tuple[Active, ...], int, bool]
-_NO_LINE: _Line = ((), 0, (), 0, True)
 _NO_ROWS: Mapping[int, list[Row]] = {}
 _BEGINNING = datetime.min, ""  # noqa: DTZ901, without beginning, to the driver
 
 
 @dataclass(slots=True)
 class Secrets:
-    """The store's own data of a batch: inner keys of its jobs, those with waiting facts, the locking connection."""
+    """The store's own data of a batch.
+
+    `keys` are the inner keys of its jobs, by id, and `told` those of which facts wait. `held` is the connection whose
+    transaction locks the jobs; None if they were only read.
+    """
 
     keys: dict[str, int] = field(default_factory=dict)
     told: set[int] = field(default_factory=set)
@@ -59,7 +60,7 @@ class Secrets:
 
 @value
 class OwnBatch(Batch):
-    """A batch of this store. `secrets.held` is the connection whose transaction locks its jobs."""
+    """A batch of this store."""
 
     secrets: Secrets = field(default_factory=Secrets, compare=False, repr=False)
 
@@ -81,6 +82,7 @@ class DueJobs:
         self.unheld = UNHELD
         self._are_many = False
         self._reached: tuple[datetime | None, datetime, str] = (None, *_BEGINNING)
+        """How far the last full batch has come: the moment it was read for, then `wake_at` and id of its last job."""
         self._left_out: dict[int, datetime] = {}
         """The jobs that this process leaves to others for a while, and until when: it cannot read them, or another
         session was in the way of their plans."""
@@ -99,17 +101,17 @@ class DueJobs:
     async def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AsyncIterator[Batch]:
         """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first.
 
-        A few are simply read: should another planner see them too, the revision settles it.
-        Of more no other planner sees any until the batch ends or this node has been silent for
-        `held_for`; people may change them meanwhile, and then the plan is stale.
+        A few are only read: if another planner reads them too, the revision settles it. Many are locked, so that no
+        other planner sees them until the batch ends or this node has been silent for `held_for`. People may change
+        them meanwhile, and then the plan is stale.
         """
         broken: dict[int, str] = {}
-        batch = await self._glanced(scope, limit, by, broken)
+        batch = await self._read_few(scope, limit, by, broken)
         if batch is not None:
             with self._few_open.opened(scope.node, set(batch.secrets.keys.values())):
                 yield batch
         else:
-            async with self._held(scope, limit, by, broken) as batch:
+            async with self._lock_many(scope, limit, by, broken) as batch:
                 self._are_many = len(batch.snapshots) >= min(limit, self.unheld + 1)
                 with self._many_open.opened(scope.node, set(batch.secrets.keys.values())):
                     yield batch
@@ -117,7 +119,7 @@ class DueJobs:
         self._look_again(batch.now)
 
     @patiently
-    async def _glanced(
+    async def _read_few(
         self, scope: NodeScope, limit: int, by: datetime | None, broken: dict[int, str]
     ) -> OwnBatch | None:
         """Return a small batch in one round trip. None if many jobs are due."""
@@ -126,7 +128,7 @@ class DueJobs:
         async with self._connections.connection() as db:
             left_out = [*self._left_out, *self._few_open.of(scope.node), *self._many_open.of(scope.node)]
             found = await db.fetch(
-                *self._sql.glance(
+                *self._sql.few_due(
                     until_at=by,
                     limit=self.unheld,
                     left_out=left_out,
@@ -151,9 +153,10 @@ class DueJobs:
         return OwnBatch(by or now, snapshots, new_token(), more, by is not None and now < by, secrets)
 
     @asynccontextmanager
-    async def _held(
+    async def _lock_many(
         self, scope: NodeScope, limit: int, by: datetime | None, broken: dict[int, str]
     ) -> AsyncIterator[OwnBatch]:
+        """Give a batch whose jobs a transaction locks until the batch ends."""
         db = await self._connections.borrow()
         secrets = Secrets(held=db)
         try:
@@ -186,7 +189,7 @@ class DueJobs:
         except StoreUnavailable:
             self._connections.drop(db)
         except BaseException:
-            # Canceled in between: the transaction may still be open.
+            # The coroutine was canceled: the transaction may still be open.
             self._connections.drop(db)
             raise
 
@@ -215,10 +218,10 @@ class DueJobs:
         broken: dict[int, str],
         secrets: Secrets,
     ) -> OwnBatch:
-        """Return the snapshot of each job.
+        """Lock due jobs and return them as a batch.
 
-        Where each stands is read first: whatever changes before the rest is read has
-        changed the revision or added a fact, so the commit finds out.
+        The jobs' own rows are read first. A change before the rest is read raises the revision or adds a fact, so the
+        commit finds out.
         """
         now, ripe, told = await self._hold_due(db, scope, limit, by)
         until = by or now
@@ -261,10 +264,13 @@ class DueJobs:
                     unknown_ids=unknown,
                 )
             )
-            ripe, told, [seen] = ([row for row in held if row["told"] is wanted] for wanted in (False, True, None))
-            if seen["job_key"] < window or len(ripe) == limit:
-                return seen["now"], [row["job_key"] for row in ripe], [row["job_key"] for row in told]
-            until = until or seen["now"]
+            ripe = [row["job_key"] for row in held if row["told"] is False]
+            told = [row["job_key"] for row in held if row["told"] is True]
+            # One row is about no job: it has the time, and instead of a key how many jobs were looked at.
+            [summary] = [row for row in held if row["told"] is None]
+            if summary["job_key"] < window or len(ripe) == limit:
+                return summary["now"], ripe, told
+            until = until or summary["now"]
             window *= 8
 
     async def _seen(
@@ -281,6 +287,7 @@ class DueJobs:
         """
         definitions, unreadable = await self._compiled.read(db, _editions(standing))
         broken.update({job: reason for (job, _), reason in unreadable.items()})
+        readable = [row for row in standing if row["job_key"] not in broken]
         active = [row["job_key"] for row in standing if row["is_active"]]
         paused = [row["job_key"] for row in standing if row["has_pauses"]]
         adjusted = [row["job_key"] for row in standing if row["has_adjustments"]]
@@ -288,66 +295,59 @@ class DueJobs:
         requests = self._sql.requests(
             job_keys=[row["job_key"] for row in asked], retires=[row["retire_at"] for row in asked], until_at=until
         )
-        facts = _Facts(
+        related = _RelatedRows(
             active=_by_job(await db.fetch(*self._sql.active(job_keys=active)) if active else ()),
             pauses=_by_job(await db.fetch(*self._sql.pauses(job_keys=paused)) if paused else ()),
             adjustments=_by_job(await db.fetch(*self._sql.adjustments(job_keys=adjusted)) if adjusted else ()),
             requests={**only, **_by_job(await db.fetch(*requests) if asked else ())},
         )
-        facts.take_next_requests()
-        await self._take_backfills(db, facts, until)
-        facts.pasts = await self._pasts(
-            db, [row for row in standing if row["job_key"] not in broken], definitions, facts
-        )
-        # It ended after its job's row was read: it is not busy, and not the last end in that row.
-        if gone := [row["id"] for row in standing if row["is_active"] and row["job_key"] not in facts.active]:
-            facts.ended.update((row["job_key"], row) for row in await db.fetch(*self._sql.standing_by_id(job_ids=gone)))
-        await self._ask_others(db, [row for row in standing if row["job_key"] not in broken], definitions, facts)
-        await self._take_trials(db, [row for row in standing if row["job_key"] not in broken], definitions, facts)
-        return [_snapshot(row, definitions, facts) for row in standing if row["job_key"] not in broken]
+        related.take_next_requests()
+        await self._take_backfills(db, related, until)
+        related.pasts = await self._pasts(db, readable, definitions, related)
+        # Its occurrence ended after the job's row was read: it is not busy, and not the last end in that row.
+        if gone := [row["id"] for row in standing if row["is_active"] and row["job_key"] not in related.active]:
+            related.ended.update(
+                (row["job_key"], row) for row in await db.fetch(*self._sql.standing_by_id(job_ids=gone))
+            )
+        await self._take_dependence(db, readable, definitions, related)
+        await self._take_trials(db, readable, definitions, related)
+        return [_snapshot(row, definitions, related) for row in readable]
 
-    async def _ask_others(
-        self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], facts: "_Facts"
+    async def _take_dependence(
+        self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], related: "_RelatedRows"
     ) -> None:
-        """Add what the plans of jobs that depend on others must know of those."""
+        """Read what the plans of jobs that depend on others must know of those."""
         asked = {
-            row["job_key"]: Asked(depends_on, [each.id for each in _line(facts.active.get(row["job_key"], ()))[2]])
+            row["job_key"]: Asked(
+                depends_on, [active.id for active in _line(related.active.get(row["job_key"], ())).waiting]
+            )
             for row in standing
             if (depends_on := definitions[row["job_key"], row["version"]].job.settings.depends_on)
         }
-        if not asked:
-            return
-        verb, answer = dependence(self._cold, asked, await db.fetchval(*self._sql.now())), None
-        while True:
-            try:
-                query = verb.send(answer)
-            except StopIteration as done:
-                facts.dependence = done.value
-                return
-            assert isinstance(query, Query), "it only reads"
-            found = await db.fetch(*query)
-            answer = query.statement.read(tuple(found[0].keys()), found) if found else ()
+        if asked:
+            now = await db.fetchval(*self._sql.now())
+            related.dependence = await carried_out(db, dependence(self._cold, asked, now))
 
     async def _take_trials(
-        self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], facts: "_Facts"
+        self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], related: "_RelatedRows"
     ) -> None:
         """Read what became of the occurrences of versions on trial."""
         newest = ((row["job_key"], (definitions[row["job_key"], row["version"]].edition,)) for row in standing)
-        tried = [each for each in newest if each[1][0].rollout is not None]
-        if tried:
-            facts.trials = await carried_out(db, trials(self._cold, tried))
+        on_trial = [(job, editions) for job, editions in newest if editions[0].rollout is not None]
+        if on_trial:
+            related.trials = await carried_out(db, trials(self._cold, on_trial))
 
     async def _pasts(
-        self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], facts: "_Facts"
+        self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Compiled], related: "_RelatedRows"
     ) -> dict[int, list[Past]]:
         """Return the old definitions that requests and open backfills need beside the editions, by job."""
         wanted = [
             (row["job_key"], asked, row["oldest_version"])
             for row in standing
-            if row["job_key"] in facts.requests
+            if row["job_key"] in related.requests
             for asked in pasts_asked(
-                list(map(rows.request, facts.requests[row["job_key"]][:PLAN_LIMIT])),
-                facts.backfill(row["job_key"])[0],
+                list(map(rows.request, related.requests[row["job_key"]][:PLAN_LIMIT])),
+                related.backfill(row["job_key"])[0],
                 (definitions[row["job_key"], row["oldest_version"]].edition,),
             )
         ]
@@ -356,8 +356,8 @@ class DueJobs:
             versions = await self._past_versions(db, job, asked, first)
             older, _ = await self._compiled.read(db, [(job, version) for version, _ in versions])
             read = [(since, older.get((job, version))) for version, since in versions]
-            named = [(since, None if kept is None else kept.edition) for since, kept in read]
-            pasts.setdefault(job, []).append(past_of(asked, named))
+            editions = [(since, None if compiled is None else compiled.edition) for since, compiled in read]
+            pasts.setdefault(job, []).append(past_of(asked, editions))
         return pasts
 
     async def _past_versions(
@@ -373,21 +373,21 @@ class DueJobs:
             query = self._sql.past_versions(job_keys=[job], afters=[asked.after], befores=[before], limit=most)
         return [(row["version"], row["in_force_after"]) for row in await db.fetch(*query)]
 
-    async def _take_backfills(self, db: Connection, facts: "_Facts", until: datetime | None) -> None:
+    async def _take_backfills(self, db: Connection, related: "_RelatedRows", until: datetime | None) -> None:
         """Read the backfills that requests without an instant show."""
         filling = [
             job
-            for job, asked in facts.requests.items()
+            for job, asked in related.requests.items()
             if any(row["cause"] == _BACKFILL and row["scheduled_for"] is None for row in asked)
         ]
         if filling:
             now = until or await db.fetchval(*self._sql.now())
-            facts.backfills = await carried_out(db, open_backfills(self._cold, filling, now))
+            related.backfills = await carried_out(db, open_backfills(self._cold, filling, now))
 
 
 @dataclass(slots=True)
-class _Facts:
-    """The rows of other tables for these jobs, by job."""
+class _RelatedRows:
+    """The rows of other tables that belong to the jobs of one batch, by job."""
 
     active: dict[int, list[Row]]
     pauses: dict[int, list[Row]]
@@ -429,13 +429,13 @@ def _editions(standing: Iterable[Row]) -> list[Key]:
     ]
 
 
-def _snapshot(row: Row, definitions: dict[Key, Compiled], facts: _Facts) -> JobSnapshot:
+def _snapshot(row: Row, definitions: dict[Key, Compiled], related: _RelatedRows) -> JobSnapshot:
     """Return what a plan may see, from the columns of a standing."""
     job, rescheduled_for = row["job_key"], row["reschedule_for"]
     versions = range(row["oldest_version"], row["version"] + 1)
-    busy, busy_count, waiting, waiting_count, awaited = _line(facts.active[job]) if job in facts.active else _NO_LINE
-    requests = facts.requests.get(job, ())
-    ends: Row = facts.ended.get(job) or row
+    line = _line(related.active[job]) if job in related.active else EMPTY_LINE
+    requests = related.requests.get(job, ())
+    ends: Row = related.ended.get(job) or row
     return JobSnapshot(
         row["id"],
         row["revision"],
@@ -444,28 +444,28 @@ def _snapshot(row: Row, definitions: dict[Key, Compiled], facts: _Facts) -> JobS
         tuple([definitions[job, version].edition for version in versions]),
         row["wake_at"],
         row["retire_at"],
-        tuple(map(pause, facts.pauses.get(job, ()))),
-        tuple(map(adjustment, facts.adjustments.get(job, ()))),
+        tuple(map(pause, related.pauses.get(job, ()))),
+        tuple(map(adjustment, related.adjustments.get(job, ()))),
         None
         if rescheduled_for is None
         else Rescheduled(row["reschedule_made_at"], rescheduled_for, row["reschedule_by"]),
         tuple(without_backfills(list(map(rows.request, requests[:PLAN_LIMIT])))) if requests else (),
         len(requests) > PLAN_LIMIT,
-        busy,
-        busy_count,
-        waiting,
-        waiting_count,
+        line.busy,
+        line.busy_count,
+        line.waiting,
+        line.waiting_count,
         _ended(ends, *_LAST_END),
         _ended(ends, *_LAST_SUCCESS),
-        awaited,
+        line.awaited,
         _ended(ends, *_OTHER_SUCCESS),
         row["narrowed_at"],
-        tuple(facts.pasts.get(job, ())),
-        facts.next_request_at.get(job),
-        facts.dependence.get(job),
+        tuple(related.pasts.get(job, ())),
+        related.next_request_at.get(job),
+        related.dependence.get(job),
         row["is_needed"],
-        *facts.backfill(job),
-        facts.trials.get(job),
+        *related.backfill(job),
+        related.trials.get(job),
     )
 
 
@@ -474,14 +474,13 @@ def _ended(row: Row, scheduled_for: str, started_at: str, ended_at: str, id_: st
     return None if at is None else Ended(row[scheduled_for], row[started_at], at, f"occ_{row[id_]}")
 
 
-def _line(active: Sequence[Row]) -> _Line:
-    """Return the busy occurrences and their count, the same of the waiting, and whether all busy ones are awaited."""
-    busy = [each for each in active if not each["waits"]]
-    waiting = [each for each in active if each["waits"]]
-    return (
-        tuple(map(rows.active, busy[:_BUSY_SHOWN])),
+def _line(active: Sequence[Row]) -> LineHead:
+    busy = [row for row in active if not row["waits"]]
+    waiting = [row for row in active if row["waits"]]
+    return LineHead(
+        tuple(map(rows.active, busy[:BUSY_LIMIT])),
         busy[0]["of"] if busy else 0,
-        tuple(rows.active(each) for each in waiting if each["shown"]),
+        tuple(rows.active(row) for row in waiting if row["shown"]),
         waiting[0]["of"] if waiting else 0,
         busy[0]["all_awaited"] if busy else True,
     )

@@ -40,13 +40,18 @@ from everytick.stores.postgres.settling import (
 )
 from everytick.stores.queries import tables_of
 
-_NOBODY = -1
-_FEW = 50
+_NO_JOB = -1
+"""The key of a job that was deleted since it was read."""
+
+_FEW_PLANS = 50
+"""Most plans that one statement writes: with more, the several statements for many are quicker."""
+
 _HELD = "job_keys", "revisions"
 _FEW_SETTLED = "job_keys", "revisions", "wokens", "watermarks", "wakes", "reschedules", "next_runs"
 _FEW_CREATED = ("ids", "created_keys", *CREATED[2:], "wanted")
 _FEW_ANSWERED = "answered_keys", "request_keys", "request_causes"
 _PENDING = STATUS_CODE[OccurrenceStatus.PENDING]
+_STATUS, _NEEDS = CREATED.index("statuses"), CREATED.index("needs")
 
 
 class PlanCommits:
@@ -59,10 +64,9 @@ class PlanCommits:
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         """Write each whole plan whose job still has the revision of the snapshot.
 
-        Ends the batch: its jobs are free again. A hold that was lost meanwhile costs
-        nothing but time, since the revision decides. A commit whose reply was lost is asked
-        again: its token tells that it was written, and what the node was given then comes
-        with its next beats.
+        Ends the batch: its jobs are unlocked. A lock that was lost before costs only time, since the revision
+        decides. A commit whose reply was lost is sent again: its token tells whether it was written. Claims that it
+        brought come with the next beats then.
         """
         if not plans:
             return Committed(())
@@ -84,16 +88,16 @@ class PlanCommits:
         return Committed(answers, tuple(claims))
 
     def _leave_out(self, batch: Batch, plans: Sequence[Plan], answers: Sequence[CommitAnswer]) -> None:
-        """Give those jobs no more for a moment that another session is in the way of."""
+        """Leave out for a moment the jobs whose plans another session was in the way of."""
         if isinstance(batch, OwnBatch):
-            told = zip(plans, answers, strict=True)
-            away = [batch.secrets.keys[plan.job_id] for plan, answer in told if isinstance(answer, CommitAway)]
+            pairs = zip(plans, answers, strict=True)
+            away = [batch.secrets.keys[plan.job_id] for plan, answer in pairs if isinstance(answer, CommitAway)]
             self._due.leave_out(away, batch.now)
 
     @patiently
     async def _set_aside(self, batch: Batch, plan: Plan, reason: str) -> CommitAnswer:
         """Look at the job of a refused plan again in a minute, and say why, unless it has changed since."""
-        [snapshot] = [each for each in batch.snapshots if each.job_id == plan.job_id]
+        [snapshot] = [snapshot for snapshot in batch.snapshots if snapshot.job_id == plan.job_id]
         async with self._connections.transaction() as db:
             now = await db.fetchval(*self._sql.now())
             [answer] = await self._commit(db, Batch(now, (snapshot,), new_token()), [put_off(snapshot, now)])
@@ -116,13 +120,15 @@ class PlanCommits:
 
     @patiently
     async def _commit_together(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None) -> Committed:
-        await self._tell_needs(batch, plans)
+        """Commit the plans in one transaction: that which locks their jobs, if it is still there."""
+        await self._add_needs(batch, plans)
         secrets = batch.secrets if isinstance(batch, OwnBatch) else None
         if secrets is not None and secrets.held is not None:
             try:
                 with self._connections.answering():
                     return Committed(await self._commit_held(batch, secrets, secrets.held, plans))
             except StoreUnavailable:
+                # The locks are lost. The revision decides without them, below.
                 await self._due.let_go(secrets)
             except Exception:
                 # One plan is refused, and so the whole transaction.
@@ -138,26 +144,27 @@ class PlanCommits:
         except StoreUnavailable:
             if not is_sent:
                 raise
+        # Only the reply may be lost.
         async with self._connections.connection() as db:
             return await self._commit_again(db, batch, plans)
 
     async def _commit_again(self, db: Connection, batch: Batch, plans: Sequence[Plan]) -> Committed:
         """Commit again after a lost reply. Either all of it was written before, or nothing."""
         keys = await self._keys(db, batch, plans)
-        jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
+        jobs = [keys.get(plan.job_id, _NO_JOB) for plan in plans]
         answers = await self._known(db, batch.token, jobs, [Commit.STALE] * len(plans))
         return Committed(answers) if Commit.COMMITTED in answers else await self._commit_free(db, batch, plans, None)
 
-    async def _tell_needs(self, batch: Batch, plans: Sequence[Plan]) -> None:
+    async def _add_needs(self, batch: Batch, plans: Sequence[Plan]) -> None:
         """Add the needs of new occurrences with another queue than their job, before any lock is taken.
 
         Those in the lane for late ones have the needs of that lane, which are added with them.
         """
-        created = [(plan.job_id, each) for plan in plans for each in plan.creations if not each.in_lane]
-        moved = [(job_id, each, each.overrides) for job_id, each in created if each.overrides is not None]
-        if moved:
+        created = [(plan.job_id, made) for plan in plans for made in plan.creations if not made.in_lane]
+        overridden = [(job_id, made, made.overrides) for job_id, made in created if made.overrides is not None]
+        if overridden:
             seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
-            queues = [(defining(seen[job_id], each), own.get("queue")) for job_id, each, own in moved]
+            queues = [(defining(seen[job_id], made), own.get("queue")) for job_id, made, own in overridden]
             texts = {needs_in(job.labels, queue) for job, queue in queues if isinstance(queue, str)}
             if texts:
                 async with self._connections.connection() as db:
@@ -186,19 +193,20 @@ class PlanCommits:
         told = batch.secrets.told if isinstance(batch, OwnBatch) else None
         if _are_few(batch, plans):
             return (await self._settle_few(db, keys, batch, plans))[0]
-        jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
+        jobs = [keys.get(plan.job_id, _NO_JOB) for plan in plans]
         snapshots = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
         locked = await self._hold_plans(db, jobs, plans)
         held: list[Held] = []
         answers: list[Commit] = []
         for job, plan in zip(jobs, plans, strict=True):
             # The first of two plans for one job makes the second one stale, as it raises the revision.
-            found = locked.pop(job, None)
-            answers.append(Commit.STALE if found is None else Commit.COMMITTED)
-            if found is not None:
+            lock = locked.pop(job, None)
+            answers.append(Commit.STALE if lock is None else Commit.COMMITTED)
+            if lock is not None:
+                now, woken = lock
                 seen = snapshots[plan.job_id]
                 _require_progress(plan, seen)
-                held.append(Held(job, found[0], found[1], plan, seen, told is None or job in told))
+                held.append(Held(job, now, woken, plan, seen, told is None or job in told))
         if held:
             await self._writer.write(db, held)
             settled = lean_columns(SETTLED, map(settled_row, held))
@@ -209,9 +217,9 @@ class PlanCommits:
         return await self._known(db, batch.token, jobs, answers)
 
     async def _known(self, db: Connection, token: int, jobs: Sequence[int], answers: list[Commit]) -> list[Commit]:
-        """Return the answers. A plan that was written before a lost reply is not stale.
+        """Return the answers, with COMMITTED for plans that were written by a commit whose reply was lost.
 
-        A commit that was under way then has ended by now: ours has waited for its locks.
+        That commit has ended by now: ours has waited for its locks.
         """
         done = {job for job, answer in zip(jobs, answers, strict=True) if answer is Commit.COMMITTED}
         stale = set(jobs) - done
@@ -235,9 +243,9 @@ class PlanCommits:
     ) -> tuple[list[Commit], list[Row]]:
         """Write a few plans by one statement, in one round trip.
 
-        The rows are those that were given to the node which offers to take them.
+        Returns the answers, and the rows of the occurrences that the node with the offer has claimed.
         """
-        jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
+        jobs = [keys.get(plan.job_id, _NO_JOB) for plan in plans]
         snapshots = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
         settled, created, answered, awaiting = [], [], [], []
         for job, plan in zip(jobs, plans, strict=True):
@@ -286,7 +294,7 @@ class PlanCommits:
 def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:
     """Tell whether one statement can write these: a few plans that change no existing occurrence."""
     return (
-        len(plans) <= _FEW
+        len(plans) <= _FEW_PLANS
         and len({plan.job_id for plan in plans}) == len(plans)
         and not any(
             plan.endings
@@ -310,8 +318,8 @@ def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:
 
 
 def _is_wanted(offer: Offer, plan: Plan, made: tuple[object, ...]) -> bool:
-    """Tell whether the node could claim these new occurrences at once, from the columns of `_created`."""
-    return made[4] == _PENDING and made[12] in offer.scope.met and plan.job_id not in offer.scope.unknown
+    """Tell whether the node could claim a new occurrence at once; `made` are the columns of `created_row`."""
+    return made[_STATUS] == _PENDING and made[_NEEDS] in offer.scope.met and plan.job_id not in offer.scope.unknown
 
 
 def _require_progress(plan: Plan, seen: JobSnapshot) -> None:

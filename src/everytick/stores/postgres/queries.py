@@ -24,7 +24,7 @@ class Queries(Statements):
     add_needs: Statement
     relabel_wakes: Statement
     hold_due: Statement
-    glance: Statement
+    few_due: Statement
     planned_by: Statement
     standing_of_ripe: Statement
     standing_of_told: Statement

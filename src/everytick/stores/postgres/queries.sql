@@ -64,14 +64,13 @@ update everytick.wake w set needs = s.needs
 -- ------------------------------------------------------------------------------------- the planner
 
 -- hold_due --
--- Returns jobs whose time has come, by `until_at` where that is given, and holds them until the transaction ends; what another
--- planner holds is passed over. Only the job's own row is held: a pause or an edit does not wait, the revision settles it.
--- It looks at the longest-waiting `window` and says, with the store's time, how many it has seen where it did not get enough of them:
--- then others hold most of them, and one has to ask for more. It begins behind (`after_wake_at`, `after_id`), where the batch before has ended: what was
--- planned since is still in the index, for as long as somebody may see it there.
--- Jobs that facts make due come from the oldest thousand facts, or `window`. A job is `told` of which facts are waiting.
--- Of the jobs `left_out` and `unknown_ids` nothing is seen: this node cannot read or run them, and others may. Others than those of the
--- needs `needs` are not looked at.
+-- Locks due jobs until the transaction ends, and returns them: those whose time has come by `until_at`, or by now if that is null.
+-- Skips jobs that another planner has locked. Only the row in `job` is locked: a pause or an edit does not wait, the revision settles it.
+-- It looks at the `window` jobs that have waited longest. One row more has the store's time and, if fewer than `limit` could be locked,
+-- how many it looked at: with a full window others have locked most of them, and the caller asks for a larger one.
+-- It begins after (`after_wake_at`, `after_id`), where the batch before ended: the index still has entries of jobs planned since.
+-- A job with waiting facts is `told`. These come from the oldest thousand facts, or `window`.
+-- Skips the jobs in `left_out` and `unknown_ids`, which this node cannot read or run, and jobs with other needs than `needs`.
 with moment as materialized (
     select m.now, coalesce(:until_at::timestamptz, m.now) as until from (select everytick.everytick_now() as now offset 0) m
 ), strange as materialized (
@@ -115,11 +114,11 @@ select job_key, true, null from told
 union all
 select count(*)::int, null, (select now from moment) from seen where (select count(*) from ripe) < :limit;
 
--- glance --
--- Returns the store's time, and where jobs stand whose time has come by then, or by `until_at` where that is given, facts
--- included, and holds nothing: all of them, or else more than `limit`. The request of a job that has only one comes along,
--- unless it was asked for at a time.
--- Of the jobs `left_out` and `unknown_ids` nothing is seen, nor of others than those of the needs `needs`.
+-- few_due --
+-- Returns the rows of all jobs that are due by `until_at`, or by now if that is null, facts included, if there are at most `limit`;
+-- else more than `limit` rows. Locks nothing. Each row has the store's time. A job with a single request has that in its row, unless
+-- the request is for a time of its own.
+-- Skips the jobs in `left_out` and `unknown_ids`, and jobs with other needs than `needs`.
 with moment as materialized (
     select m.now, coalesce(:until_at::timestamptz, m.now) as until from (select everytick.everytick_now() as now offset 0) m
 ), strange as materialized (

@@ -20,7 +20,7 @@ from everytick.stores.sql.rows import write_overrides
 from everytick.stores.sql.verbs import coming
 from everytick.stores.sql.verbs.backfills import write_filling
 from everytick.stores.sql.verbs.coming import JobComing
-from everytick.stores.sql.verbs.turning import statements_of, turning
+from everytick.stores.sql.verbs.turning import turning
 from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
 
 CREATED = (
@@ -71,7 +71,7 @@ SPAN = (
 
 @dataclass(slots=True)
 class Held:
-    """A plan whose job is locked and still has the plan's revision."""
+    """A plan whose job is locked and still has the plan's revision. `is_told` says that facts of the job wait."""
 
     job: int
     now: datetime
@@ -141,33 +141,20 @@ class PlanWriter:
             await db.execute(*self._sql.wake_job(job_key=ended.job_key, now=now))
 
     async def write(self, db: Connection, held: Sequence[Held]) -> None:
+        """Write all that the plans decide but where their jobs stand, in this order: some writes need earlier ones."""
         await self._fold_wakes(db, held)
         for each in held:
             if each.plan.turned is not None:
-                turn = turning(self._shared.cold, each.job, each.plan.turned, each.now)
-                for text, arguments in statements_of(turn):
-                    await db.executemany(text, arguments)
+                await carried_out(db, turning(self._shared.cold, each.job, each.plan.turned, each.now))
         moved = Moves.of(held)
         if moved:
-            stops = list(chain.from_iterable(moved.stops.values()))
-            query = self._sql.hold_occurrences(
-                ids=moved.ids(), **columns(("stopped_keys", "befores"), stops), awaiting_keys=moved.awaiting
-            )
-            await db.execute(*query)
+            await self._lock_moved(db, moved)
         for why, asked in moved.stops.items():
             await db.execute(*self._sql.ask_all_to_stop(**columns(("job_keys", "befores"), asked), reason=why))
         for each in held:
             if each.plan.filling is not None:
-                steps = write_filling(self._shared.cold, each.job, each.plan.filling, each.now)
-                await carried_out(db, steps)
-        if created := [
-            created_row(each.job, defining(each.snapshot, creation), creation, each.plan.awaits_ends)
-            for each in held
-            for creation in each.plan.creations
-        ]:
-            await db.execute(*self._sql.create_occurrences(now=held[0].now, **lean_columns(CREATED, created)))
-            for creation in (each for held_ in held for each in keeping(held_.plan)):
-                await self._keep(db, creation, moved)
+                await carried_out(db, write_filling(self._shared.cold, each.job, each.plan.filling, each.now))
+        late_needs_used = await self._create(db, held, moved)
         for each in held:
             if each.plan.lifts:
                 # Before any of them ends: its report has the needs that it has then.
@@ -185,21 +172,44 @@ class PlanWriter:
             JobComing(each.job, each.plan.job_id, each.plan.coming) for each in held if each.plan.coming is not None
         ]
         if told:
-            await self._tell_coming(db, told)
-        if any(creation.in_lane for each in held for creation in each.plan.creations):
+            await self._write_coming(db, told)
+        if late_needs_used:
             # No verb that waits for a job writes these texts before it: so two sessions never wait for each other here.
-            late = {str(row[_NEEDS]) for row in created if are_late(str(row[_NEEDS]))}
-            await db.execute(*self._sql.add_needs(texts=sorted(late)))
+            await db.execute(*self._sql.add_needs(texts=late_needs_used))
 
-    async def _tell_coming(self, db: Connection, told: Sequence[JobComing]) -> None:
-        """Write the runs to come down that jobs with a horizon show."""
+    async def _lock_moved(self, db: Connection, moved: Moves) -> None:
+        """Lock the occurrences that the plans change, all at once and in one order."""
+        stops = list(chain.from_iterable(moved.stops.values()))
+        query = self._sql.hold_occurrences(
+            ids=moved.ids(), **columns(("stopped_keys", "befores"), stops), awaiting_keys=moved.awaiting
+        )
+        await db.execute(*query)
+
+    async def _create(self, db: Connection, held: Sequence[Held], moved: Moves) -> list[str]:
+        """Create the new occurrences. Return the needs of those in the lane of late ones."""
+        created = [
+            created_row(each.job, defining(each.snapshot, creation), creation, each.plan.awaits_ends)
+            for each in held
+            for creation in each.plan.creations
+        ]
+        if not created:
+            return []
+        await db.execute(*self._sql.create_occurrences(now=held[0].now, **lean_columns(CREATED, created)))
+        for replay in (creation for each in held for creation in keeping(each.plan)):
+            await self._keep(db, replay, moved)
+        if any(creation.in_lane for each in held for creation in each.plan.creations):
+            return sorted({str(row[_NEEDS]) for row in created if are_late(str(row[_NEEDS]))})
+        return []
+
+    async def _write_coming(self, db: Connection, told: Sequence[JobComing]) -> None:
+        """Write the runs to come that jobs with a horizon show."""
         asked = coming.written_before(self._q, told)
         found = await db.fetch(*asked)
         before = asked.statement.read(tuple(found[0].keys()), found) if found else ()
         for statement, changed in coming.changes(self._q, before, told):
             await db.executemany(statement.sql, [statement(**row).arguments for row in changed])
 
-    async def _keep(self, db: Connection, creation: Creation, moved: "Moves") -> None:
+    async def _keep(self, db: Connection, creation: Creation, moved: Moves) -> None:
         """Copy the results that a replay keeps from its original. If they are deleted, cancel it."""
         made, original = occurrence_key(creation.id), occurrence_key(creation.replay_of or "")
         kept = await db.fetchval(*self._sql.keep_runs(id=made, original_id=original, tasks=list(creation.keeps)))
@@ -215,7 +225,7 @@ class PlanWriter:
         for row in await db.fetch(*self._sql.fold_wakes(job_keys=list(by_key))) if by_key else ():
             by_key[row["job_key"]].woken += row["facts"]
 
-    async def _move_occurrences(self, db: Connection, held: Sequence[Held], moved: "Moves") -> None:
+    async def _move_occurrences(self, db: Connection, held: Sequence[Held], moved: Moves) -> None:
         now = held[0].now
         if moved.releases:
             await db.execute(*self._sql.release(ids=moved.releases, now=now))
@@ -225,7 +235,7 @@ class PlanWriter:
             await db.execute(*self._sql.ask_to_stop(ids=asked, reason=why, is_person=False))
 
     async def _answer(self, db: Connection, held: Sequence[Held]) -> None:
-        answers = [(each.job, CAUSE_CODE[a.cause], a.key) for each in held for a in each.plan.answers]
+        answers = [(each.job, CAUSE_CODE[answer.cause], answer.key) for each in held for answer in each.plan.answers]
         if answers:
             await db.execute(*self._sql.answer_requests(**columns(("job_keys", "causes", "keys"), answers)))
 
@@ -303,7 +313,7 @@ def _spanned(job: int, span: Span) -> tuple[object, ...]:
 def settled_row(held: Held) -> tuple[object, ...]:
     """Return the columns of a job after its plan."""
     plan = held.plan
-    # An ending, request or edit after the snapshot was read must not be slept through.
+    # An end, request or edit after the snapshot makes the job due again at once.
     wake_at = plan.wake_at if held.woken == plan.woken else held.now
     return (
         held.job,

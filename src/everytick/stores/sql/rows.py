@@ -10,13 +10,28 @@ from everytick.domain.notes import Log, Progress
 from everytick.domain.occurrence import Attempt, Cause, Occurrence
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Ended, Missed, PausedSpan, Request
+from everytick.domain.snapshots import Active, Adjustment, AdjustmentKind, Ended, Missed, PausedSpan, Request
 from everytick.domain.steps import RunState
+from everytick.domain.values import value
 from everytick.stores.open_requests import read_due_at, stored_due_at
 from everytick.stores.sql.statements import Row
 
 NO_OVERRIDES = Overrides(Level.OCCURRENCE)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+@value
+class LineHead:
+    """The first of one job's busy and waiting occurrences, how many there are, and if all busy ones are awaited."""
+
+    busy: tuple[Active, ...] = ()
+    busy_count: int = 0
+    waiting: tuple[Active, ...] = ()
+    waiting_count: int = 0
+    awaited: bool = True
+
+
+EMPTY_LINE = LineHead()
 
 
 def payload_or_none(stored: str | None) -> Payload | None:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from everytick.domain.codes import CAUSE_CODE, CAUSES, STATUS_CODE, STATUSES
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import PLAN_LIMIT, Active
+from everytick.domain.snapshots import BUSY_LIMIT, PLAN_LIMIT, Active
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.values import value
+from everytick.stores.sql.rows import LineHead
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import Columns, Moments, id_text
 
@@ -19,23 +19,8 @@ FEW = 10_000
 CROWD = 250
 """A job with more active occurrences has a crowd: the store cuts and counts it, which takes longer for each of them."""
 
-_BUSY_SHOWN = 100
 _WAITS = STATUS_CODE[OccurrenceStatus.QUEUED]
 _SCHEDULE = CAUSE_CODE[Cause.SCHEDULE]
-
-
-@value
-class LineHead:
-    """The busy and the waiting of one job: the first in line, how many there are, and if all the busy are awaited."""
-
-    busy: tuple[Active, ...] = ()
-    busy_count: int = 0
-    waiting: tuple[Active, ...] = ()
-    waiting_count: int = 0
-    awaited: bool = True
-
-
-EMPTY_LINE = LineHead()
 
 
 class _ActiveRow(NamedTuple):
@@ -68,7 +53,7 @@ def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collect
     for job, (busy, waiting) in _sorted(found).items():
         shown = [row for row in waiting if row.cause != _SCHEDULE] if job in paused else waiting
         made[job] = LineHead(
-            _seen(busy[:_BUSY_SHOWN], moments),
+            _seen(busy[:BUSY_LIMIT], moments),
             len(busy),
             _seen(_in_view(shown), moments),
             len(waiting),

@@ -31,11 +31,12 @@ _SEQ, _JOB, _VERSION = 0, 1, 2
 _IS_PLAIN = 12
 _NUMBER = 23
 
-Found: TypeAlias = list[tuple[Columns, Compiled]]
+ReadableRows: TypeAlias = list[tuple[Columns, Compiled]]
 """Rows of occurrences, each with the definition it runs under."""
 
 
-def readable(connection: sqlite3.Connection, definitions: FileDefinitions, found: Sequence[Columns]) -> Found:
+def readable(connection: sqlite3.Connection, definitions: FileDefinitions, found: Sequence[Columns]) -> ReadableRows:
+    """Return the rows whose definition can be read, each with that definition."""
     get = definitions.get
     return [(row, compiled) for row in found if (compiled := get(connection, row[_JOB], row[_VERSION])) is not None]
 
@@ -48,16 +49,24 @@ def claims(connection: sqlite3.Connection, definitions: FileDefinitions, handles
 
 
 def begun(
-    connection: sqlite3.Connection, definitions: FileDefinitions, ready: Found, node: str, token: int, now: datetime
+    connection: sqlite3.Connection,
+    definitions: FileDefinitions,
+    ready: ReadableRows,
+    node: str,
+    token: int,
+    now: datetime,
 ) -> list[Claim]:
-    """Return claims of what this node has just come to own; most are plain, and what was written need not be read."""
+    """Return the claims of rows that this node has just come to own.
+
+    Most are plain: their columns and what the claim has just written say everything. The others are read again.
+    """
     others = [row[_SEQ] for row, _ in ready if not row[_IS_PLAIN]]
-    known = {claim.handle: claim for claim in claims(connection, definitions, others)} if others else {}
-    at, id_text, made = rows.Moments(), rows.id_text, []
+    read_again = {claim.handle: claim for claim in claims(connection, definitions, others)} if others else {}
+    at, id_text, all_claims = rows.Moments(), rows.id_text, []
     for row, compiled in ready:
         seq, _, _, id_, scheduled_for, cause, late, _, _, _, _, _, is_plain = row
         if not is_plain:
-            made.append(known[seq])
+            all_claims.append(read_again[seq])
             continue
         job, rules, instant = compiled.job, compiled.rules, at[scheduled_for]
         header = OccurrenceHeader(
@@ -78,12 +87,12 @@ def begun(
             claimed_at=now,
         )
         record = partial(_plain_record, row, job.id, node, now)
-        made.append(Claim(ClaimKey(seq, 1, token), record, header, life, job))
-    return made
+        all_claims.append(Claim(ClaimKey(seq, 1, token), record, header, life, job))
+    return all_claims
 
 
 def _plain_record(row: Columns, job_id: str, node: str, now: datetime) -> Occurrence:
-    """Return the record of a plain one that this node has just come to own."""
+    """Return what people see of a plain occurrence that this node has just come to own."""
     _, _, version, id_, scheduled_for, cause, late, covers_after, reason, created_at, _, _, _ = row
     instant = rows.moment(scheduled_for)
     return Occurrence(
@@ -112,11 +121,11 @@ def _plain_record(row: Columns, job_id: str, node: str, now: datetime) -> Occurr
     )
 
 
-def _claims(connection: sqlite3.Connection, found: Found) -> list[Claim]:
-    """Return claims of these rows, which stand as they are in `occurrence`."""
-    runs = _runs(connection, [row[_SEQ] for row, _ in found if row[_NUMBER]])
-    at, made = rows.Moments(), []
-    for row, compiled in found:
+def _claims(connection: sqlite3.Connection, held: ReadableRows) -> list[Claim]:
+    """Return the claims of rows of `held_occurrences`."""
+    runs = _runs(connection, [row[_SEQ] for row, _ in held if row[_NUMBER]])
+    at, all_claims = rows.Moments(), []
+    for row, compiled in held:
         (
             seq, _, _, id_, scheduled_for, status, cause, late, _, _, _, ready_at, owner, fence, started_at, ended_at,
             error, overrides, payload, _, _, _, _, number, claimed_at, lost, cancel, token, _, found_as, holds_place,
@@ -149,8 +158,8 @@ def _claims(connection: sqlite3.Connection, found: Found) -> list[Claim]:
             lost=lost,
             cancel=cancel,
         )
-        made.append(Claim(ClaimKey(seq, fence, token), partial(_record, row, job.id, own), header, life, job))
-    return made
+        all_claims.append(Claim(ClaimKey(seq, fence, token), partial(_record, row, job.id, own), header, life, job))
+    return all_claims
 
 
 def _record(row: Columns, job_id: str, own: Overrides) -> Occurrence:

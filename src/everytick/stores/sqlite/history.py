@@ -16,7 +16,7 @@ JOBS_AT_ONCE = 10_000
 
 # Statuses that retention counts as success: skipped on purpose is no failure.
 _S = OccurrenceStatus
-_WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED})
+_KEPT_AS_SUCCESSES = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED})
 
 
 def forgettable(connection: sqlite3.Connection, now: datetime, limit: int, after: int) -> tuple[list[int], int]:
@@ -29,7 +29,7 @@ def forgettable(connection: sqlite3.Connection, now: datetime, limit: int, after
     for job in fetch(connection, Q.jobs_with_aged(after_key=after, limit=JOBS_AT_ONCE, now=now)):
         oldest_kept = _oldest_kept(connection, job["job_key"], job["keep_last"])
         for status in sorted(ENDED):
-            kept = job["keep_success"] if status in _WELL else job["keep_failure"]
+            kept = job["keep_success"] if status in _KEPT_AS_SUCCESSES else job["keep_failure"]
             if oldest_kept is not None and kept is not None:
                 asked = {"job_key": job["job_key"], "status": status, "now": now, "kept": kept, **oldest_kept}
                 aged = fetch(connection, Q.aged_of_job(**asked, limit=max(limit - len(handles), 0)))

@@ -14,7 +14,7 @@ from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.job import Job
 from everytick.domain.needs import late_needs, needs_in
-from everytick.domain.snapshots import PLAN_LIMIT, Dependence, Edition, Ended, JobSnapshot, Past, Request, Rescheduled
+from everytick.domain.snapshots import PLAN_LIMIT, Edition, Ended, JobSnapshot, Past, Request, Rescheduled
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import closed
 from everytick.domain.texts import PLAN_REFUSED
@@ -28,16 +28,16 @@ from everytick.stores.open_requests import (
     without_backfills,
 )
 from everytick.stores.sql import rows as shared
-from everytick.stores.sql.rows import write_overrides
+from everytick.stores.sql.rows import EMPTY_LINE, write_overrides
 from everytick.stores.sql.statements import Query, Row
 from everytick.stores.sql.verbs import coming
 from everytick.stores.sql.verbs.backfills import open_backfills, write_filling
 from everytick.stores.sql.verbs.coming import JobComing
 from everytick.stores.sql.verbs.depending import Asked, dependence
 from everytick.stores.sql.verbs.trials import trials
-from everytick.stores.sql.verbs.turning import statements_of, turning
+from everytick.stores.sql.verbs.turning import turning
 from everytick.stores.sqlite import rows
-from everytick.stores.sqlite.active import EMPTY_LINE, lines
+from everytick.stores.sqlite.active import lines
 from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.queries import COLD, Q, carried_out, fetch
 from everytick.stores.sqlite.rows import NEVER, NO_TEXT, Columns, micros, micros_or_never
@@ -48,12 +48,13 @@ T = TypeVar("T")
 
 _LONGEST_WAITING = attrgetter("wake_at", "id")
 
-_LINE = itemgetter(9, 0)
-"""By line_at, then id, of the columns of a creation."""
+# Places in the columns of a new occurrence, as `creation_columns` returns them.
+_ID, _LINE_AT, _NEEDS = 0, 9, 19
+_IN_LINE = itemgetter(_LINE_AT, _ID)
+
 _EVER = 2**62
 """After every moment that a request can name, in microseconds."""
 
-_NEEDS = 19
 _NO_BACKFILLS: dict[int, tuple[OpenBackfill, bool]] = {}
 
 
@@ -107,22 +108,22 @@ def due(
         "refused": refused,
         "limit": limit,
     }
-    found: list[_JobRow] = []
+    jobs: list[_JobRow] = []
     for needs in scope.met:
-        found += _job_rows(connection, Q.due_jobs(needs=needs, **asked))
+        jobs += _job_rows(connection, Q.due_jobs(needs=needs, **asked))
     if len(scope.met) > 1:
-        found.sort(key=_LONGEST_WAITING)
-        del found[limit:]
-    snapshots = _snapshots(connection, definitions, found, clock, until)
-    return Batch(rows.moment(until), snapshots, new_token(), len(found) == limit, clock < until)
+        jobs.sort(key=_LONGEST_WAITING)
+        del jobs[limit:]
+    snapshots = _snapshots(connection, definitions, jobs, clock, until)
+    return Batch(rows.moment(until), snapshots, new_token(), len(jobs) == limit, clock < until)
 
 
 def look(
     connection: sqlite3.Connection, definitions: FileDefinitions, job_ids: Collection[str], clock: int
 ) -> dict[str, JobSnapshot]:
     """Return the snapshots of the jobs that exist, due or not, read at one moment."""
-    found = _job_rows(connection, Q.look_at_jobs(job_ids=job_ids))
-    seen = {snapshot.job_id: snapshot for snapshot in _snapshots(connection, definitions, found, clock, clock)}
+    jobs = _job_rows(connection, Q.look_at_jobs(job_ids=job_ids))
+    seen = {snapshot.job_id: snapshot for snapshot in _snapshots(connection, definitions, jobs, clock, clock)}
     return {id_: seen[id_] for id_ in job_ids if id_ in seen}
 
 
@@ -131,16 +132,16 @@ def ahead(connection: sqlite3.Connection, now: int, scope: NodeScope) -> tuple[A
     asked = {"now": rows.moment(now)}
     wakes = [row["wake_at"] for needs in scope.met for row in fetch(connection, Q.next_wake(needs=needs, **asked))]
     ready = [row["ready_at"] for needs in scope.met for row in fetch(connection, Q.next_ready(needs=needs, **asked))]
-    [known] = fetch(connection, Q.count_needs())
-    texts = fetch(connection, Q.all_needs()) if known["count"] != scope.seen else ()
-    found = Ahead(
+    [counts] = fetch(connection, Q.count_needs())
+    texts = fetch(connection, Q.all_needs()) if counts["count"] != scope.seen else ()
+    answer = Ahead(
         now=rows.moment(now),
         wake_at=min(filter(None, wakes), default=None),
         ready_at=min(ready, default=None),
         needs=tuple(row["text"] for row in texts),
-        limit_changes=known["limit_changes"],
+        limit_changes=counts["limit_changes"],
     )
-    return found, known["is_limited"]
+    return answer, counts["is_limited"]
 
 
 def _job_rows(connection: sqlite3.Connection, query: Query) -> list[_JobRow]:
@@ -148,46 +149,39 @@ def _job_rows(connection: sqlite3.Connection, query: Query) -> list[_JobRow]:
 
 
 def _snapshots(
-    connection: sqlite3.Connection, definitions: FileDefinitions, found: Sequence[_JobRow], clock: int, until: int
+    connection: sqlite3.Connection, definitions: FileDefinitions, jobs: Sequence[_JobRow], clock: int, until: int
 ) -> list[JobSnapshot]:
-    facts = _Facts(connection, found, clock, until)
+    related = _RelatedRows(connection, jobs, clock, until)
     snapshots = []
     asked: dict[int, Asked] = {}
-    for row in found:
+    for row in jobs:
         editions = _editions(connection, definitions, row)
         if editions is not None:
-            pasts = _pasts(connection, definitions, row, editions, facts) if row.job_key in facts.requests else ()
-            snapshot = _snapshot(row, editions, facts, pasts)
+            pasts = _pasts(connection, definitions, row, editions, related) if row.job_key in related.requests else ()
+            snapshot = _snapshot(row, editions, related, pasts)
             if editions[-1].rollout is not None:
-                found_trials = carried_out(connection, trials(COLD, [(row.job_key, editions)]))
-                snapshot = replace(snapshot, trial=found_trials[row.job_key])
+                counts = carried_out(connection, trials(COLD, [(row.job_key, editions)]))
+                snapshot = replace(snapshot, trial=counts[row.job_key])
             snapshots.append(snapshot)
             if depends_on := editions[-1].job.settings.depends_on:
-                in_line = facts.lines.get(row.job_key, EMPTY_LINE).waiting
-                asked[row.job_key] = Asked(depends_on, [each.id for each in in_line])
-    return _with_dependence(connection, found, snapshots, asked, clock) if asked else snapshots
+                in_line = related.lines.get(row.job_key, EMPTY_LINE).waiting
+                asked[row.job_key] = Asked(depends_on, [active.id for active in in_line])
+    return _with_dependence(connection, jobs, snapshots, asked, clock) if asked else snapshots
 
 
 def _with_dependence(
     connection: sqlite3.Connection,
-    found: Sequence[_JobRow],
+    jobs: Sequence[_JobRow],
     snapshots: Sequence[JobSnapshot],
     asked: Mapping[int, Asked],
     clock: int,
 ) -> list[JobSnapshot]:
     """Return the snapshots with what the plans of these jobs must know of others."""
-    verb, answer = dependence(COLD, asked, rows.moment(clock)), None
-    while True:
-        try:
-            query = verb.send(answer)
-        except StopIteration as done:
-            known: dict[int, Dependence] = done.value
-            break
-        assert isinstance(query, Query), "it only reads"
-        answer = fetch(connection, query)
-    keys = {row.id: row.job_key for row in found}
+    known = carried_out(connection, dependence(COLD, asked, rows.moment(clock)))
+    by_id = {row.id: known[row.job_key] for row in jobs if row.job_key in known}
     return [
-        replace(each, dependence=known[keys[each.job_id]]) if keys[each.job_id] in known else each for each in snapshots
+        replace(snapshot, dependence=by_id[snapshot.job_id]) if snapshot.job_id in by_id else snapshot
+        for snapshot in snapshots
     ]
 
 
@@ -196,10 +190,10 @@ def _pasts(
     definitions: FileDefinitions,
     row: _JobRow,
     editions: tuple[Edition, ...],
-    facts: "_Facts",
+    related: "_RelatedRows",
 ) -> tuple[Past, ...]:
     """Return the old definitions that requests and the open backfill need beside the editions."""
-    asked = pasts_asked(facts.asked(row.job_key)[:PLAN_LIMIT], facts.backfill(row.job_key)[0], editions)
+    asked = pasts_asked(related.asked(row.job_key)[:PLAN_LIMIT], related.backfill(row.job_key)[0], editions)
     return tuple(_past(connection, definitions, row, each) for each in asked)
 
 
@@ -209,24 +203,24 @@ def _past(connection: sqlite3.Connection, definitions: FileDefinitions, row: _Jo
         query = COLD.newest_past_versions(**known, left_after=asked.after, left_through=asked.through)
     else:
         query = Q.past_versions(**known, fill_after=asked.after)
-    found = []
+    versions = []
     for past in fetch(connection, query):
         compiled = definitions.get(connection, row.job_key, past["version"])
-        found.append((past["in_force_after"], None if compiled is None else compiled.edition))
-    return past_of(asked, found)
+        versions.append((past["in_force_after"], None if compiled is None else compiled.edition))
+    return past_of(asked, versions)
 
 
-class _Facts:
-    """The rows of other tables for the jobs of one batch, read in one statement per table."""
+class _RelatedRows:
+    """The rows of other tables that belong to the jobs of one batch, read in one statement per table."""
 
-    def __init__(self, connection: sqlite3.Connection, found: Sequence[_JobRow], clock: int, until: int) -> None:
-        job_keys = [row.job_key for row in found]
+    def __init__(self, connection: sqlite3.Connection, jobs: Sequence[_JobRow], clock: int, until: int) -> None:
+        job_keys = [row.job_key for row in jobs]
         self.pauses = _by_job(connection, Q.pauses_of_jobs(job_keys=job_keys), shared.pause)
         self.adjustments = _by_job(connection, Q.adjustments_of_jobs(job_keys=job_keys), shared.adjustment)
         # A job that has retired by then shows all its requests.
         seen = [
             {"job_key": row.job_key, "until": until if row.retire_at is None or row.retire_at > until else _EVER}
-            for row in found
+            for row in jobs
         ]
         self.requests = _by_job(
             connection, Q.requests_of_jobs(seen=seen), lambda row: (shared.request(row), row["is_to_come"])
@@ -272,11 +266,13 @@ def _editions(connection: sqlite3.Connection, definitions: FileDefinitions, row:
     return tuple(editions)
 
 
-def _snapshot(row: _JobRow, editions: tuple[Edition, ...], facts: _Facts, pasts: tuple[Past, ...]) -> JobSnapshot:
+def _snapshot(
+    row: _JobRow, editions: tuple[Edition, ...], related: _RelatedRows, pasts: tuple[Past, ...]
+) -> JobSnapshot:
     job = row.job_key
-    line = facts.lines.get(job, EMPTY_LINE)
-    requests = facts.asked(job)
-    backfill, more_backfills = facts.backfill(job)
+    line = related.lines.get(job, EMPTY_LINE)
+    requests = related.asked(job)
+    backfill, more_backfills = related.backfill(job)
     return JobSnapshot(
         job_id=row.id,
         revision=row.revision,
@@ -285,8 +281,8 @@ def _snapshot(row: _JobRow, editions: tuple[Edition, ...], facts: _Facts, pasts:
         editions=editions,
         wake_at=rows.moment_or_none(row.wake_at),
         retire_at=rows.moment_or_none(row.retire_at),
-        pauses=tuple(facts.pauses.get(job, ())),
-        adjustments=tuple(facts.adjustments.get(job, ())),
+        pauses=tuple(related.pauses.get(job, ())),
+        adjustments=tuple(related.adjustments.get(job, ())),
         reschedule=_reschedule(row),
         requests=tuple(without_backfills(requests[:PLAN_LIMIT])),
         more_requests=len(requests) > PLAN_LIMIT,
@@ -304,7 +300,7 @@ def _snapshot(row: _JobRow, editions: tuple[Edition, ...], facts: _Facts, pasts:
             row.other_success_scheduled_for, row.other_success_started_at, row.other_success_at, row.other_success_id
         ),
         narrowed_at=rows.moment_or_none(row.narrowed_at),
-        next_request_at=facts.next_request_at(job),
+        next_request_at=related.next_request_at(job),
         is_needed=row.is_needed == 1,
         backfill=backfill,
         more_backfills=more_backfills,
@@ -339,10 +335,10 @@ def commit_plans(
     seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
     asked = json.dumps([plan.job_id for plan in plans])
     states = {state[0]: state for state in transaction.execute(Q.states_of_jobs, (asked,))}
-    writing = _Writing(transaction, definitions, batch.token)
+    gathered = _PlanRows(transaction, definitions, batch.token)
     # Of two plans of one job the second comes from a snapshot that the first has made old.
-    answers = [writing.plan(plan, states.pop(plan.job_id, None), seen.get(plan.job_id)) for plan in plans]
-    writing.finish()
+    answers = [gathered.add(plan, states.pop(plan.job_id, None), seen.get(plan.job_id)) for plan in plans]
+    gathered.write()
     return answers
 
 
@@ -359,7 +355,7 @@ def set_aside(
     return CommitFailed(reason)
 
 
-class _Writing:
+class _PlanRows:
     """The rows of one batch of plans, gathered until all of them are known."""
 
     def __init__(self, transaction: Transaction, definitions: FileDefinitions, token: int) -> None:
@@ -374,38 +370,37 @@ class _Writing:
         self._telling: list[Columns] = []
         self._coming: list[JobComing] = []
 
-    def plan(self, plan: Plan, state: Columns | None, snapshot: JobSnapshot | None) -> Commit:
-        """Take one plan, or say that it is stale."""
+    def add(self, plan: Plan, state: Columns | None, snapshot: JobSnapshot | None) -> Commit:
+        """Add the rows of a plan; nothing if it is stale."""
         if state is None:
             return Commit.STALE
         _, job, revision, watermark, version, oldest, token = state
         if revision != plan.revision:
-            # Its own token says that this plan is written already: the answer was not heard.
+            # The token says that this very plan was written before and its answer was lost.
             return Commit.COMMITTED if token == self._token else Commit.STALE
         through, now = micros(plan.watermark), self._transaction.now
         assert through >= watermark, f"{plan.job_id}: the watermark moved back"
         if plan.turned is not None:
-            for text, arguments in statements_of(turning(COLD, job, plan.turned, rows.moment(now))):
-                self._transaction.executemany(text, arguments)
+            carried_out(self._transaction.connection, turning(COLD, job, plan.turned, rows.moment(now)))
         if plan.cancels_before is not None:
             before = {"before_at": plan.cancels_before, "reason": plan.cancels_because}
             self._transaction.run(Q.ask_all_to_cancel(job_key=job, **before))
         if plan.filling is not None:
-            written = write_filling(COLD, job, plan.filling, rows.moment(now))
-            carried_out(self._transaction.connection, written)
+            carried_out(self._transaction.connection, write_filling(COLD, job, plan.filling, rows.moment(now)))
         if plan.creations:
             self._creations += [
-                creation_columns(job, self._defining(job, each.version), each, now) for each in plan.creations
+                creation_columns(job, self._defining(job, creation.version), creation, now)
+                for creation in plan.creations
             ]
             # An occurrence with its own queue has its own needs.
-            self._needs.update(each[_NEEDS] for each in self._creations[-len(plan.creations) :])
+            self._needs.update(columns[_NEEDS] for columns in self._creations[-len(plan.creations) :])
             self._needs.discard(self._defining(job, plan.creations[0].version).needs)
             if plan.answers:
-                self._keeping += [each for each in plan.creations if each.keeps and each.status not in ENDED]
+                self._keeping += [made for made in plan.creations if made.keeps and made.status not in ENDED]
         self._spans += [
-            (job, each.version, STATUS_CODE[each.status], each.why, each.detail, micros(each.after),
-             micros(each.through), each.count)
-            for each in plan.spans
+            (job, span.version, STATUS_CODE[span.status], span.why, span.detail, micros(span.after),
+             micros(span.through), span.count)
+            for span in plan.spans
         ]  # fmt: skip
         wake_at, next_run = micros_or_never(plan.wake_at), micros_or_never(plan.next_run)
         self._moves.append((through, plan.woken, wake_at, now, next_run, self._token, plan.woken, job))
@@ -441,11 +436,11 @@ class _Writing:
         assert compiled is not None, f"job {job}: planned by version {version}, which cannot be read"
         return compiled.job
 
-    def finish(self) -> None:
+    def write(self) -> None:
         """Write the gathered rows."""
         many = self._transaction.executemany
         # In the order of claims: rows that are claimed together are then on the same pages of the file.
-        self._creations.sort(key=_LINE)
+        self._creations.sort(key=_IN_LINE)
         many(Q.create_occurrence, self._creations)
         many(Q.add_needs, [(text,) for text in self._needs])
         for creation in self._keeping:
@@ -456,10 +451,10 @@ class _Writing:
         many(Q.tell_dependents, self._telling)
         many(Q.forget_editions, self._editions)
         if self._coming:
-            self._tell_coming()
+            self._write_coming()
 
-    def _tell_coming(self) -> None:
-        """Write the runs to come down that jobs with a horizon show."""
+    def _write_coming(self) -> None:
+        """Write the runs to come that jobs with a horizon show."""
         before = fetch(self._transaction.connection, coming.written_before(COLD, self._coming))
         for statement, changed in coming.changes(COLD, before, self._coming):
             self._transaction.executemany(statement.sql, [statement(**row).arguments for row in changed])
@@ -500,9 +495,9 @@ def creation_columns(job: int, definition: Job, creation: Creation, now: int) ->
     """Return the columns of a new occurrence, with `NEVER` and `NO_TEXT` instead of None."""
     own, overrides, payload = definition.settings, None, None
     if creation.overrides is not None or creation.payload is not None:
-        given = own_overrides(creation, own)
-        overrides, payload = write_overrides(given)
-        own = own.overridden_by(given)
+        of_its_own = own_overrides(creation, own)
+        overrides, payload = write_overrides(of_its_own)
+        own = own.overridden_by(of_its_own)
     instant, status = creation.scheduled_for, creation.status
     scheduled_for = micros(instant)
     needs = definition.needs if own is definition.settings else needs_in(definition.labels, own.queue)
@@ -553,8 +548,7 @@ def end(
 
 def _close_runs(transaction: Transaction, definitions: FileDefinitions, seq: int, job: int, version: int) -> None:
     """End the runs of an occurrence that waited for a retry, or for a node to go on with it."""
-    found = fetch(transaction.connection, COLD.runs_of(handles=[seq]))
     compiled = definitions.get(transaction.connection, job, version)
-    runs = {row["task"]: shared.run_state(row) for row in found}
+    runs = {row["task"]: shared.run_state(row) for row in fetch(transaction.connection, COLD.runs_of(handles=[seq]))}
     ended = closed(None if compiled is None else compiled.rules, runs, rows.moment(transaction.now))
     transaction.executemany(Q.write_run, [rows.run_columns(seq, task, run) for task, run in ended.items()])

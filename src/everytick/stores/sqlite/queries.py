@@ -1,11 +1,10 @@
 """The queries of this store by name. `queries.sql` says what each guarantees."""
 
 import sqlite3
-from collections.abc import Generator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from everytick.stores.queries import load_queries
-from everytick.stores.sql.commands import Many
+from everytick.stores.sql.commands import Statements
 from everytick.stores.sql.queries import cold_queries
 from everytick.stores.sql.statements import Query, Row, Statement, with_statements
 from everytick.stores.sqlite.dialect import SQLITE
@@ -97,18 +96,18 @@ def fetch(connection: sqlite3.Connection, query: Query) -> list[Row]:
     return query.statement.read([column[0] for column in columns], found.fetchall()) if columns else []
 
 
-def carried_out(connection: sqlite3.Connection, steps: Generator[Query | Many, Any, T]) -> T:
-    """Return what the steps return, each carried out on this connection."""
+def carried_out(connection: sqlite3.Connection, statements: Statements[T]) -> T:
+    """Send the statements on this connection, one after another, and return what the generator returns."""
     answer: list[Row] | None = None
     while True:
         try:
-            step = steps.send(answer)
+            command = statements.send(answer)
         except StopIteration as done:
             result: T = done.value
             return result
-        if isinstance(step, Query):
-            answer = fetch(connection, step)
+        if isinstance(command, Query):
+            answer = fetch(connection, command)
         else:
-            for given in step.arguments:
-                fetch(connection, step.statement(**given))
+            for given in command.arguments:
+                fetch(connection, command.statement(**given))
             answer = []

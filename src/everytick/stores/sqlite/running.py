@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from everytick.domain.codes import ATTEMPT_CODE, FIRST_ENDED, STATUS_CODE, STATUSES
 from everytick.domain.decisions import Why
-from everytick.domain.statuses import OccurrenceStatus, may_move
+from everytick.domain.statuses import WELL, OccurrenceStatus, may_move
 from everytick.domain.steps import Row, Step, failed_at
 from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.bulk import Bulk, in_order
-from everytick.stores.sqlite.claims import Found, begun, readable
+from everytick.stores.sqlite.claims import ReadableRows, begun, readable
 from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.planning import end
 from everytick.stores.sqlite.queries import Q, fetch
@@ -22,7 +22,6 @@ from everytick.stores.sqlite.writer import Transaction
 if TYPE_CHECKING:
     from datetime import datetime
 
-_WELL = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
 _ENDS, _RUNS, _ATTEMPTS = map(Bulk, (Q.end_owned, Q.write_run, Q.write_attempt))
 _HELD = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
 
@@ -57,7 +56,7 @@ def claim(
     return begun(transaction.connection, definitions, ready, node, token, began_at)
 
 
-def _ready(transaction: Transaction, definitions: FileDefinitions, scope: NodeScope, limit: int) -> Found:
+def _ready(transaction: Transaction, definitions: FileDefinitions, scope: NodeScope, limit: int) -> ReadableRows:
     """Return the rows of ready occurrences. Repeat the query if a definition is unreadable."""
     wanted, unknown = scope.met, scope.unknown
     transaction.executemany(Q.come_of_age, [(needs, transaction.now) for needs in wanted])
@@ -71,14 +70,14 @@ def _ready(transaction: Transaction, definitions: FileDefinitions, scope: NodeSc
             transaction.now,
             max(limit, 0),
         )
-        found: list[Columns] = []
+        ready: list[Columns] = []
         for needs in wanted:
-            found += transaction.execute(Q.ready_occurrences, (needs, *asked)).fetchall()
+            ready += transaction.execute(Q.ready_occurrences, (needs, *asked)).fetchall()
         if len(wanted) > 1:
-            found.sort(key=lambda row: (-row[_PRIORITY], row[_LINE_AT], row[_ID]))
-            found = found[: max(limit, 0)]
-        legible = readable(transaction.connection, definitions, found)
-        if len(legible) == len(found):
+            ready.sort(key=lambda row: (-row[_PRIORITY], row[_LINE_AT], row[_ID]))
+            ready = ready[: max(limit, 0)]
+        legible = readable(transaction.connection, definitions, ready)
+        if len(legible) == len(ready):
             return legible
 
 
@@ -86,7 +85,7 @@ def _ready(transaction: Transaction, definitions: FileDefinitions, scope: NodeSc
 
 
 class NotAllWritten(Exception):
-    """Some step of a batch was stale or written before, so the batch is undone and looked at one by one."""
+    """A step of the batch was stale or written before. The batch is undone, and its steps are judged one by one."""
 
 
 def commit_steps(
@@ -94,8 +93,8 @@ def commit_steps(
 ) -> list[Commit]:
     """Write each step whose claim still has the fence and token of the occurrence.
 
-    Nearly always all of them hold: then the number of rows that changed says so, and
-    nothing is read before. Else the batch is undone, and begun again behind a savepoint.
+    Nearly always all claims hold. So the steps are written without a look first, and the number of rows that changed
+    says whether they did; else the batch is undone, and begun again behind a savepoint.
     """
     if not transaction.is_alone:
         _write(transaction, steps)
@@ -170,18 +169,18 @@ def _judged(held: _Held | None, claim: Claim, step: Step) -> tuple[Commit, bool]
 
 def _write(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> None:
     """Write all of these steps. Raise if one is stale: the caller then rolls back."""
-    writing = _Writing(transaction.now)
+    gathered = _StepRows(transaction.now)
     for claim, step in steps:
         if step.end is None:
-            writing.advance(claim, step)
+            gathered.advance(claim, step)
         else:
-            writing.end(claim, step)
-    writing.finish(transaction)
-    if writing.written != len(steps):
+            gathered.end(claim, step)
+    gathered.write(transaction)
+    if gathered.written != len(steps):
         raise NotAllWritten
 
 
-class _Writing:
+class _StepRows:
     """The rows of one batch of steps, gathered into few long statements.
 
     Of several steps of one occurrence the last is written last: an end comes after the others, and
@@ -226,7 +225,7 @@ class _Writing:
                 self._earlier_successes[job_id] = [*self._earlier_successes.get(job_id, [])[-1:], before]
         self._last_ends[job_id] = handle
         status = after.status
-        if status in _WELL:
+        if status in WELL:
             self._good_ends.add(handle)
         if status is not OccurrenceStatus.COMPLETED and (failure := step.failure) is not None:
             self._failures[job_id] = failure
@@ -257,7 +256,7 @@ class _Writing:
             code = ATTEMPT_CODE[row.attempt]
             self._attempts.append((handle, row.task, row.number, code, started_at, ended_at, error))
 
-    def finish(self, transaction: Transaction) -> None:
+    def write(self, transaction: Transaction) -> None:
         """Write the gathered rows."""
         execute, many = transaction.execute, transaction.executemany
         self.written += many(Q.advance_occurrence, self._advances).rowcount if self._advances else 0
@@ -272,7 +271,7 @@ class _Writing:
         """Set the last end and last success of each job, and wake it for each awaited end or parked retry."""
         execute = transaction.execute
         earlier = self._earlier_successes.values()
-        for handles in ([each[-2] for each in earlier if len(each) > 1], [each[-1] for each in earlier]):
+        for handles in ([two[0] for two in earlier if len(two) > 1], [last[-1] for last in earlier]):
             if handles:
                 execute(Q.note_last_successes, (str(handles),))
         if self._last_ends:

@@ -1,9 +1,8 @@
 """Backfills: how people plan and steer them, and what plans read and write of them."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
 
 from everytick.domain import facts, ids
 from everytick.domain.backfills import (
@@ -32,14 +31,11 @@ from everytick.stores.backfill_rules import (
 )
 from everytick.stores.base import Receipt
 from everytick.stores.open_requests import AT_ONCE
-from everytick.stores.sql.commands import Ask, EndUnowned, Many, Rows, Verb, many
+from everytick.stores.sql.commands import Ask, EndUnowned, Rows, Statements, Verb, many
 from everytick.stores.sql.queries import ColdQueries
-from everytick.stores.sql.statements import Query, Row
+from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.holding import foretell, held_job, revise, taking_requests, version_of
 
-T = TypeVar("T")
-
-Steps: TypeAlias = Generator[Query | Many, Any, T]
 """A verb that needs nothing but statements, which a hot verb of a store carries out itself."""
 
 NO_INSTANT = "occ_00000000-0000-0000-0000-000000000000"
@@ -192,7 +188,7 @@ def _order(row: Row) -> BackfillOrder:
 
 def open_backfills(
     q: ColdQueries, job_keys: Iterable[int], until: datetime
-) -> Steps[dict[int, tuple[OpenBackfill, bool]]]:
+) -> Statements[dict[int, tuple[OpenBackfill, bool]]]:
     """Return what a plan for this moment sees of the first open backfill of these jobs, and whether others wait."""
     found: dict[int, list[Row]] = {}
     for row in (yield q.open_backfills(job_keys=list(job_keys))):
@@ -206,7 +202,7 @@ def open_backfills(
     return seen
 
 
-def _opened(q: ColdQueries, row: Row, until: datetime) -> Steps[OpenBackfill]:
+def _opened(q: ColdQueries, row: Row, until: datetime) -> Statements[OpenBackfill]:
     [recent] = yield q.recent_fills(
         backfill_key=row["backfill_key"],
         window_at=until - WINDOW,
@@ -226,7 +222,7 @@ def _opened(q: ColdQueries, row: Row, until: datetime) -> Steps[OpenBackfill]:
     )
 
 
-def _with_existing(q: ColdQueries, job_key: int, backfill: OpenBackfill) -> Steps[OpenBackfill]:
+def _with_existing(q: ColdQueries, job_key: int, backfill: OpenBackfill) -> Statements[OpenBackfill]:
     """Add the occurrences that exist already of what is left, as many as a plan walks past."""
     read = q.existing_fills_back if backfill.order.newest_first else q.existing_fills
     found: Rows = yield read(
@@ -238,7 +234,7 @@ def _with_existing(q: ColdQueries, job_key: int, backfill: OpenBackfill) -> Step
     return replace(backfill, existing=existing, known_after=known_after, known_through=known_through)
 
 
-def write_filling(q: ColdQueries, job_key: int, filling: Filling, now: datetime) -> Steps[None]:
+def write_filling(q: ColdQueries, job_key: int, filling: Filling, now: datetime) -> Statements[None]:
     """Write what a plan did for a backfill, before its occurrences are made: those that exist are not its own."""
     at = {"job_key": job_key, "key": filling.key}
     [row] = yield q.backfill_of_key(**at)

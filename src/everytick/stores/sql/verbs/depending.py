@@ -8,17 +8,15 @@ from everytick.domain.dependencies import Dependency
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Dependence, InLine, Upstream, UpstreamRun
-from everytick.domain.statuses import ACTIVE, OccurrenceStatus
+from everytick.domain.statuses import ACTIVE, WELL
 from everytick.domain.values import value
 from everytick.stores.base import Stored
 from everytick.stores.depending import refuse_circles, refuse_never_meeting, unknown_dependency
-from everytick.stores.sql.commands import Found, Rows, Verb, Versions, many
+from everytick.stores.sql.commands import Found, Rows, Statements, Verb, Versions, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.rows import ended
 from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.holding import wake
-
-_WELL = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
 
 # ------------------------------------------------------------------------------------------------------- definitions
 
@@ -107,7 +105,7 @@ class Asked:
     in_line: Sequence[str]
 
 
-def dependence(q: ColdQueries, asked: Mapping[int, Asked], now: datetime) -> Verb[dict[int, Dependence]]:
+def dependence(q: ColdQueries, asked: Mapping[int, Asked], now: datetime) -> Statements[dict[int, Dependence]]:
     """Return what the plans of these jobs must know of the jobs on which they depend, by key.
 
     Where a job stands is read before its runs: what it has decided by then is among these.
@@ -140,7 +138,9 @@ def _is_for_the_same_instant(asked: Asked, name: str) -> bool:
     return any(each.job == name and each.within is None for each in asked.depends_on)
 
 
-def _runs(q: ColdQueries, wanted: Sequence[tuple[int, str, datetime]]) -> Verb[dict[tuple[int, datetime], UpstreamRun]]:
+def _runs(
+    q: ColdQueries, wanted: Sequence[tuple[int, str, datetime]]
+) -> Statements[dict[tuple[int, datetime], UpstreamRun]]:
     """Return what became of these instants of these jobs: of the instant's own occurrence, and of its repeats."""
     if not wanted:
         return {}
@@ -153,7 +153,7 @@ def _runs(q: ColdQueries, wanted: Sequence[tuple[int, str, datetime]]) -> Verb[d
     made: dict[tuple[int, datetime], UpstreamRun] = {}
     for key, _, instant in wanted:
         alike = [row for row in at if row["job_key"] == key and row["covers_through"] == instant]
-        well = [row["ended_at"] for row in alike if row["status"] in _WELL]
+        well = [row["ended_at"] for row in alike if row["status"] in WELL]
         status = own[key, instant]["status"] if (key, instant) in own else None
         is_active = any(row["status"] in ACTIVE for row in alike)
         made[key, instant] = UpstreamRun(instant, min(well, default=None), is_active, status)

@@ -7,7 +7,7 @@ from typing import Any
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.job import Job
 from everytick.domain.needs import needs_in
-from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.statuses import WELL
 from everytick.domain.steps import bounded, failed_at
 from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Ask, Rows, Verb, many
@@ -15,8 +15,6 @@ from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.verbs.holding import held_job, version_of, wake
 from everytick.stores.sql.verbs.job_records import job_key
 from everytick.stores.storing_rules import own_overrides
-
-_WELL = (OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS)
 
 
 def record(q: ColdQueries, job_id: str, fired: Fired) -> Verb[list[int | None]]:
@@ -133,7 +131,7 @@ def _note_ends(
         error=failures[-1] if failures else None,
         failed_at=failed_at(row for run in new for row in run.rows),
     )
-    for run in [run for run in ended if run.creation.status in _WELL][-2:]:
+    for run in [run for run in ended if run.creation.status in WELL][-2:]:
         yield q.record_success(
             job_key=key,
             scheduled_for=run.creation.scheduled_for,

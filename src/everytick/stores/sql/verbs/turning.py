@@ -1,20 +1,17 @@
 """What the rows of a job say when a version of it comes into force, at once or after it has waited."""
 
-from collections.abc import Generator, Iterator
 from datetime import datetime
-from typing import Any
 
 from everytick.domain.decisions import Turned
 from everytick.domain.job import Job
 from everytick.domain.steps import bounded
-from everytick.stores.sql.commands import Many, Verb
+from everytick.stores.sql.commands import Statements
 from everytick.stores.sql.queries import ColdQueries
-from everytick.stores.sql.statements import Query
 from everytick.stores.sql.verbs.promises import edit_promises
 
 
-def turning(q: ColdQueries, job_key: int, turned: Turned, now: datetime) -> Verb[None]:
-    """Let a version that has waited come into force. Its job is locked; nothing here needs an answer."""
+def turning(q: ColdQueries, job_key: int, turned: Turned, now: datetime) -> Statements[None]:
+    """Let a version that has waited come into force. Its job is locked."""
     yield q.turn_state(job_key=job_key, needs=turned.job.needs, narrowed_at=turned.narrowed_at)
     yield from taking(q, job_key, turned.job, turned.job.version)
     if turned.job.settings.horizon is None:
@@ -22,17 +19,7 @@ def turning(q: ColdQueries, job_key: int, turned: Turned, now: datetime) -> Verb
     yield from edit_promises(q, job_key, (), turned.job, now)
 
 
-def statements_of(commands: Verb[None]) -> Iterator[tuple[str, list[Any]]]:
-    """Give the texts of commands that need no answer, each with the sets of its arguments."""
-    for command in commands:
-        if isinstance(command, Many):
-            yield command.statement.sql, [command.statement(**given).arguments for given in command.arguments]
-        else:
-            assert isinstance(command, Query), f"{command} needs an answer"
-            yield command.statement.sql, [command.arguments]
-
-
-def taking(q: ColdQueries, job_key: int, job: Job, version: int) -> Generator[Query, Any, None]:
+def taking(q: ColdQueries, job_key: int, job: Job, version: int) -> Statements[None]:
     """Give the statements by which retention goes by a version, and what has not started takes it."""
     settings = job.settings
     keep = settings.retention
