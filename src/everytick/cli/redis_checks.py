@@ -10,7 +10,7 @@ from everytick.errors import StoreBroken
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from everytick.stores.redis.server import ServerFacts
+    from everytick.stores.redis.server_facts import ServerFacts
     from everytick.stores.redis.store import RedisStore
 
 
@@ -25,7 +25,7 @@ async def redis_checks(store: RedisStore) -> list[Check]:
 
 def server_checks(facts: ServerFacts) -> Iterator[Check]:
     """Give the checks of what a server has said."""
-    from everytick.stores.redis.server import OLDEST
+    from everytick.stores.redis.server_facts import OLDEST
 
     needed = ".".join(map(str, OLDEST))
     if facts.version < OLDEST:

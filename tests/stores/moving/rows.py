@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from everytick.stores.moving.base import Reading
-from everytick.stores.moving.sqlite_tables import sqlite_columns
+from everytick.stores.moving.sqlite_columns import sqlite_columns
 from everytick.stores.moving.tables import TABLES, MovedTable, Row
 from everytick.stores.sqlite.opening import prepare
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import asyncpg
 
 from everytick.stores.moving.postgres_side import LOCKED, PostgresSide
-from everytick.stores.moving.sqlite_tables import sqlite_columns
+from everytick.stores.moving.sqlite_columns import sqlite_columns
 from everytick.stores.moving.tables import (
     BY_NAME,
     ONLY_POSTGRES,

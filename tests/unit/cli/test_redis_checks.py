@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from everytick.cli.redis_checks import redis_checks, server_checks
-from everytick.stores.redis.server import server_facts
+from everytick.stores.redis.server_facts import server_facts
 from everytick.stores.redis.store import RedisStore
 from tests.servers.launch import Server
 

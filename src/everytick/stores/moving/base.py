@@ -1,6 +1,7 @@
 """What a mover asks of a store: to be read as of one moment, to note its changes, to be filled, to be shut."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
@@ -19,6 +20,16 @@ class Changes:
 
     keys: Mapping[str, Sequence[Key]]
     notes: Sequence[int]
+
+
+def changes_of(notes: Iterable[Row]) -> Changes:
+    """Return what these notes say, each key once. A note has a number, the name of a table, and a key as JSON."""
+    keys: dict[str, dict[Key, None]] = {}
+    numbers = []
+    for number, name, key in notes:
+        keys.setdefault(name, {})[tuple(json.loads(key))] = None
+        numbers.append(number)
+    return Changes({name: list(found) for name, found in keys.items()}, numbers)
 
 
 @value

@@ -39,7 +39,7 @@ HELD = timedelta(seconds=5)
 CLOCKS_APART = timedelta(seconds=10)
 """How far apart the clocks of both stores may be: nodes go on by the new one."""
 
-_FEW = 500
+_FEW_CHANGES = 500
 """Passes end once one has carried no more changes than this. The last pass, for which nodes wait, is short then."""
 
 _MOST_PASSES = 200
@@ -76,8 +76,8 @@ class MovedStore:
     held: timedelta
 
 
-def _nobody(stage: Stage, rows: int) -> None:
-    """Tell nobody."""
+def _tell_nothing(stage: Stage, rows: int) -> None:
+    """Do nothing: the caller does not want to hear of stages."""
 
 
 async def move_store(source: str, target: str, *, held: timedelta | str = HELD, told: Told | None = None) -> MovedStore:
@@ -91,7 +91,7 @@ async def move_store(source: str, target: str, *, held: timedelta | str = HELD, 
         raise InvalidSetting("held", held, "must be longer than nothing: nodes wait while the last changes are carried")
     old, new = side_of(source, "from"), side_of(target, "to")
     try:
-        return await _Move(old, new, longest, told or _nobody).run()
+        return await _Move(old, new, longest, told or _tell_nothing).run()
     finally:
         await old.close()
         await new.close()
@@ -117,12 +117,21 @@ async def give_up(source: str) -> None:
 
 
 async def arrive(address: StoreAddress, move_id: str) -> None:
-    """Let a store be used of which the store that moved into it has said so."""
+    """Let a store be used: the store that moved into it is shut, and says so."""
     new = _side(address)
     try:
         await new.arrive(move_id)
     finally:
         await new.close()
+
+
+_STATE_WORDS = {
+    (SOURCE, FOLLOWING): "is being moved to",
+    (SOURCE, MOVED): "has moved to",
+    (TARGET, FILLING): "is being filled from",
+    (TARGET, FOLLOWING): "is being filled from",
+    (TARGET, ARRIVED): "came from",
+}
 
 
 @value
@@ -142,17 +151,8 @@ async def move_of(address: StoreAddress) -> MoveState:
         marks = await side.marks()
     finally:
         await side.close()
-    words = [f"{_WORDS[role, mark.state]} {mark.other}" for role, mark in marks.items()]
+    words = [f"{_STATE_WORDS[role, mark.state]} {mark.other}" for role, mark in marks.items()]
     return MoveState(not_in_use(side.where, marks) is None, "; ".join(words) or None)
-
-
-_WORDS = {
-    (SOURCE, FOLLOWING): "is being moved to",
-    (SOURCE, MOVED): "has moved to",
-    (TARGET, FILLING): "is being filled from",
-    (TARGET, FOLLOWING): "is being filled from",
-    (TARGET, ARRIVED): "came from",
-}
 
 
 async def moved_here(address: StoreAddress) -> str | None:
@@ -171,16 +171,16 @@ async def moved_here(address: StoreAddress) -> str | None:
 
 def side_of(address: str, role: str) -> MoveSide:
     """Return the store of this address as one side of a move."""
-    found = address_of(address)
-    if found.is_in_memory:
+    store = address_of(address)
+    if store.is_in_memory:
         text = "a store in memory ends with its process, and no other process can read it"
         raise MoveRefused(f"the store to move {role} is {shown(address)}: {text}")
-    if found.kind == "redis":
+    if store.kind == "redis":
         text = (
             "stores move between SQLite and PostgreSQL; one in Redis keeps a log and no tables, and cannot be moved yet"
         )
         raise MoveRefused(f"the store to move {role} is in Redis: {text}")
-    return _side(found)
+    return _side(store)
 
 
 def _side(address: StoreAddress) -> MoveSide:
@@ -259,9 +259,9 @@ class _Move:
         if arriving is not None and arriving.other != self._old.where and arriving.state != ARRIVED:
             text = f"another store, {arriving.other}, is being moved into it: name an empty store, or delete this one"
             raise MoveRefused(f"{self._new.where}: {text}")
-        if (arriving is None or arriving.state == ARRIVED) and (found := await self._new.filled_tables()):
+        if (arriving is None or arriving.state == ARRIVED) and (filled := await self._new.filled_tables()):
             text = "name an empty store: nothing in it is written over"
-            raise MoveRefused(f"{self._new.where} is not empty ({', '.join(sorted(found)[:5])}): {text}")
+            raise MoveRefused(f"{self._new.where} is not empty ({', '.join(sorted(filled)[:5])}): {text}")
 
     async def _begin(self, before: MoveMark | None, new: MoveMarks) -> str:
         """Write the marks of both stores, unless they are there. Return the id of the move."""
@@ -311,7 +311,7 @@ class _Move:
                 carried, notes = await self._carry(reading, writing, move_id)
             await self._old.forget_changes(notes)
             self._told(Stage.FOLLOWED, carried)
-            if carried <= _FEW:
+            if carried <= _FEW_CHANGES:
                 return
         text = "rows change faster than they are carried; call it again at a quieter time, and it goes on"
         raise MoveRefused(f"{self._old.where} has not been moved: {text}")
@@ -383,7 +383,11 @@ class _Move:
             for name in old.counts
             if old.counts[name] != new.counts[name]
         ]
-        unlike += [f"job {a[0]} stands elsewhere" for a, b in zip(old.jobs, new.jobs, strict=False) if a != b]
+        unlike += [
+            f"job {before[0]} stands elsewhere"
+            for before, after in zip(old.jobs, new.jobs, strict=False)
+            if before != after
+        ]
         if old.claims != new.claims:
             unlike.append("claims differ")
         if unlike:

@@ -5,10 +5,10 @@ from asyncio import sleep
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from everytick.errors import Contended
-from everytick.stores.moving.base import ROWS_AT_ONCE, Changes, Contents
+from everytick.stores.moving.base import ROWS_AT_ONCE, Changes, Contents, changes_of
 from everytick.stores.moving.marks import (
     ARRIVED,
     CHANGES,
@@ -20,8 +20,8 @@ from everytick.stores.moving.marks import (
     MoveMark,
     MoveMarks,
 )
-from everytick.stores.moving.postgres_shapes import (
-    Column,
+from everytick.stores.moving.postgres_statements import (
+    TableColumns,
     all_rows,
     columns_of,
     deletes,
@@ -30,8 +30,7 @@ from everytick.stores.moving.postgres_shapes import (
     key_out,
     rows_by_key,
 )
-from everytick.stores.moving.sqlite_side import changes_of
-from everytick.stores.moving.tables import BORN_WITH_ROWS, TABLES, Key, MovedTable, Row
+from everytick.stores.moving.tables import BORN_WITH_ROWS, BY_NAME, TABLES, Key, MovedTable, Row
 from everytick.stores.postgres.connections import Address, Connection, Connections
 from everytick.stores.postgres.migrate import applied, marks_in, migrate
 from everytick.stores.postgres.queries import in_schema, migrations
@@ -39,7 +38,7 @@ from everytick.stores.postgres.queries import in_schema, migrations
 _EVENTS = {"insert": ("new",), "update": ("old", "new"), "delete": ("old",)}
 
 _WAITS_MS = (100, 200, 400, 800, 1_600, 3_000)
-"""How long the mover waits for its locks: it gives way first at the beginning, so that no node's write is refused."""
+"""How long the mover waits for its locks, try by try. It begins with a short wait: a node's write waits behind it."""
 
 _MARKS = f"""create table if not exists everytick.{TABLE} (
     role text primary key check (role in ('{SOURCE}', '{TARGET}')),
@@ -62,11 +61,15 @@ _TRIGGER = "select 1 from pg_trigger where tgrelid = to_regclass($1) and tgname 
 LOCKED = (*(table.name for table in TABLES), "job_tally", "wake", "active", "claimable")
 """Every table that a verb writes to."""
 
+NOTED = (
+    *((table.name, table) for table in TABLES),
+    ("job_tally", BY_NAME["job_state"]),
+    ("wake", BY_NAME["job_state"]),
+)
+"""The tables whose changes are noted, each with the table that is carried for it."""
 
-class _Shapes(NamedTuple):
-    """The columns of each table, as the server describes them."""
-
-    columns: Mapping[str, Sequence[Column]]
+_LOCK_REFUSED = ("55P03", "40P01")
+"""What the server answers if a lock is not had in time, or only by a deadlock."""
 
 
 class PostgresSide:
@@ -76,7 +79,7 @@ class PostgresSide:
         self._address = address
         self._connections = Connections(address)
         self._db: Connection | None = None
-        self._shapes: _Shapes | None = None
+        self._columns: TableColumns | None = None
 
     @property
     def where(self) -> str:
@@ -121,8 +124,8 @@ class PostgresSide:
         """Note the key of every row that changes from now on, and write the mark."""
         async with self._locked() as db:
             await db.execute(_NOTES)
-            for name, key in noted_keys(db.shapes.columns):
-                await db.note_changes_of(name, key)
+            for name, table in NOTED:
+                await db.note_changes_of(name, table)
             await db.set_mark(SOURCE, mark)
 
     async def forget_changes(self, notes: Sequence[int]) -> None:
@@ -184,15 +187,15 @@ class PostgresSide:
     async def _transaction(self, *, is_reading: bool = False) -> AsyncIterator["PostgresSession"]:
         with self._connections.answering():
             db = await self._connected()
-            if self._shapes is None:
-                self._shapes = _Shapes(await columns_of(db, self._address.schema))
+            if self._columns is None:
+                self._columns = await columns_of(db, self._address.schema)
             begun = db.transaction(isolation="repeatable_read", readonly=True) if is_reading else db.transaction()
             async with begun:
-                yield PostgresSession(db, self._address.schema, self._shapes)
+                yield PostgresSession(db, self._address.schema, self._columns)
 
     @asynccontextmanager
     async def _locked(self) -> AsyncIterator["PostgresSession"]:
-        """Begin once every table is locked for writers. It is tried some times: their locks come in other orders."""
+        """Begin once every table is locked for writers. Try again if that fails: writers lock in other orders."""
         tables = ", ".join(f"everytick.{name}" for name in LOCKED)
         for wait in (*_WAITS_MS, None):
             try:
@@ -205,13 +208,13 @@ class PostgresSide:
                     yield db
                 return
             except _Unlocked as unlocked:
-                found = unlocked.__cause__
-                assert found is not None, "it was raised from one"
-                if wait is None or getattr(found, "sqlstate", None) not in ("55P03", "40P01"):
-                    if getattr(found, "sqlstate", None) in ("55P03", "40P01"):
-                        reason = "other sessions hold its tables: try again when fewer statements run long"
-                        raise Contended(self.where, reason) from found
-                    raise found from None
+                cause = unlocked.__cause__
+                assert cause is not None, "it was raised from one"
+                if getattr(cause, "sqlstate", None) not in _LOCK_REFUSED:
+                    raise cause from None
+                if wait is None:
+                    reason = "other sessions hold its tables: try again when fewer statements run long"
+                    raise Contended(self.where, reason) from cause
                 await sleep(wait / 1_000 * (0.5 + random.random()))
 
 
@@ -227,18 +230,11 @@ async def _plain_connection(address: Address) -> Connection:
     return await asyncpg.connect(address.url, timeout=10, **kept)
 
 
-def noted_keys(columns: Mapping[str, Sequence[Column]]) -> Sequence[tuple[str, MovedTable]]:
-    """Return each table of the schema whose changes are noted, and the table that is carried for it."""
-    found = [(table.name, table) for table in TABLES]
-    job_state = next(table for table in TABLES if table.name == "job_state")
-    return [*found, ("job_tally", job_state), ("wake", job_state)]
-
-
 class PostgresSession:
     """The schema within one transaction."""
 
-    def __init__(self, db: Connection, schema: str, shapes: _Shapes) -> None:
-        self._db, self._schema, self.shapes = db, schema, shapes
+    def __init__(self, db: Connection, schema: str, columns: TableColumns) -> None:
+        self._db, self._schema, self._columns = db, schema, columns
 
     async def execute(self, sql: str, *arguments: object) -> None:
         """Carry out one statement."""
@@ -251,7 +247,7 @@ class PostgresSession:
 
     async def rows(self, table: MovedTable) -> AsyncIterator[Sequence[Row]]:
         """Give all rows of a table, some at a time."""
-        sql = in_schema(all_rows(table, self.shapes.columns), self._schema)
+        sql = in_schema(all_rows(table, self._columns), self._schema)
         some: list[Row] = []
         async for row in self._db.cursor(sql, prefetch=ROWS_AT_ONCE):
             some.append(tuple(row))
@@ -265,7 +261,7 @@ class PostgresSession:
         """Return the rows with these keys that exist."""
         found: list[Row] = []
         for some in _some(keys):
-            found += await self._fetch(rows_by_key(table, self.shapes.columns), *_columns_in(some))
+            found += await self._fetch(rows_by_key(table, self._columns), *_columns_in(some))
         return found
 
     async def changes(self) -> Changes:
@@ -282,7 +278,7 @@ class PostgresSession:
     async def contents(self) -> Contents:
         """Return what is compared."""
         counts = {
-            each.name: (await self._fetch(f"select count(*) from everytick.{each.name}"))[0][0] for each in TABLES
+            table.name: (await self._fetch(f"select count(*) from everytick.{table.name}"))[0][0] for table in TABLES
         }
         watermark = "(extract(epoch from watermark) * 1000000)::bigint"
         jobs = f"select id, version, revision, {watermark} from everytick.job_state order by job_key"
@@ -299,7 +295,7 @@ class PostgresSession:
 
     async def note_changes_of(self, name: str, table: MovedTable) -> None:
         """Note the keys of all rows of this table that change: each statement once, whatever it changes."""
-        key = ", ".join(key_out(self.shapes.columns[table.name], each, "c.") for each in table.key)
+        key = ", ".join(key_out(self._columns[table.name], column, "c.") for column in table.key)
         for event, sides in _EVENTS.items():
             named = f"everytick.move_{event}_{name}"
             noted = " union ".join(
@@ -319,7 +315,7 @@ class PostgresSession:
 
     async def drop_notes(self) -> None:
         """Note no more changes. The triggers stay and do nothing: a drop would wait for every reader."""
-        for name, _ in noted_keys(self.shapes.columns):
+        for name, _ in NOTED:
             for event in _EVENTS:
                 await self.execute(
                     f"create or replace function everytick.move_{event}_{name}() returns trigger language plpgsql"
@@ -344,18 +340,18 @@ class PostgresSession:
     # ---------------------------------------------------------------------------------------------------------- fill
 
     async def relax(self) -> None:
-        """Let rows come in any order, and nothing follow from them, until `restore`."""
+        """Defer foreign keys and turn triggers off until `restore`, so that rows may come in any order."""
         for name, table in await self._fetch(_FOREIGN_KEYS, self._schema):
             await self.execute(f"alter table everytick.{table} alter constraint {name} deferrable")
         await self.execute("set constraints all deferred")
-        for each in TABLES:
-            await self.execute(f"alter table everytick.{each.name} disable trigger user")
+        for moved in TABLES:
+            await self.execute(f"alter table everytick.{moved.name} disable trigger user")
 
     async def restore(self) -> None:
-        """Check what was let pass, and hold everything as before."""
+        """Check the foreign keys, and let triggers and constraints hold as before."""
         await self.execute("set constraints all immediate")
-        for each in TABLES:
-            await self.execute(f"alter table everytick.{each.name} enable trigger user")
+        for moved in TABLES:
+            await self.execute(f"alter table everytick.{moved.name} enable trigger user")
         for name, table in await self._fetch(_FOREIGN_KEYS, self._schema):
             await self.execute(f"alter table everytick.{table} alter constraint {name} not deferrable")
 
@@ -367,13 +363,13 @@ class PostgresSession:
     async def delete(self, table: MovedTable, keys: Sequence[Key]) -> None:
         """Delete the rows with these keys."""
         for some in _some(keys):
-            for sql in deletes(table, self.shapes.columns):
+            for sql in deletes(table, self._columns):
                 await self.execute(sql, *_columns_in(some))
 
     async def insert(self, table: MovedTable, rows: Sequence[Row]) -> None:
         """Insert these rows."""
         for some in _some(rows):
-            for sql in inserts(table, self.shapes.columns):
+            for sql in inserts(table, self._columns):
                 await self.execute(sql, *_columns_in(some))
 
     async def finish(self, counters: Mapping[str, int], mark: MoveMark) -> None:

@@ -1,7 +1,6 @@
 """A SQLite file as one of the two stores of a move."""
 
 import asyncio
-import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -10,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from everytick.stores.moving.base import ROWS_AT_ONCE, Changes, Contents
+from everytick.stores.moving.base import ROWS_AT_ONCE, Changes, Contents, changes_of
 from everytick.stores.moving.marks import ARRIVED, CHANGES, FOLLOWING, SOURCE, TABLE, TARGET, MoveMark, MoveMarks
 from everytick.stores.moving.tables import BORN_WITH_ROWS, BY_NAME, TABLES, Key, MovedTable, Row
 from everytick.stores.sqlite.calls import in_own_thread
@@ -53,8 +52,8 @@ class SqliteSide:
 
     async def identity(self) -> str:
         """Return which file this is, whatever its path."""
-        found = await asyncio.to_thread(self._path.stat)
-        return f"file {found.st_dev} {found.st_ino}"
+        stat = await asyncio.to_thread(self._path.stat)
+        return f"file {stat.st_dev} {stat.st_ino}"
 
     async def now(self) -> datetime:
         """Return the host's time."""
@@ -71,59 +70,59 @@ class SqliteSide:
 
     async def set_mark(self, role: str, mark: MoveMark) -> None:
         """Write the mark of this role."""
-        async with self._transaction("immediate") as db:
-            await db.do(lambda it: _set_mark(it, role, mark))
+        async with self._transaction("immediate") as session:
+            await session.do(lambda db: _set_mark(db, role, mark))
 
     async def note_changes(self, mark: MoveMark) -> None:
         """Note the key of every row that changes from now on, and write the mark."""
-        async with self._transaction("immediate") as db:
-            await db.do(_note_changes)
-            await db.do(lambda it: _set_mark(it, SOURCE, mark))
+        async with self._transaction("immediate") as session:
+            await session.do(_note_changes)
+            await session.do(lambda db: _set_mark(db, SOURCE, mark))
 
     async def forget_changes(self, notes: Sequence[int]) -> None:
         """Delete these notes."""
         if notes:
-            async with self._transaction("immediate") as db:
+            async with self._transaction("immediate") as session:
                 # Notes are numbered in the order of commits: one process writes at a time.
-                await db.do(lambda it: it.execute(f"delete from {CHANGES} where change_key <= ?", (max(notes),)))
+                await session.do(lambda db: db.execute(f"delete from {CHANGES} where change_key <= ?", (max(notes),)))
 
     async def stop_noting(self) -> None:
         """Note no more changes, and delete the notes and the mark."""
-        async with self._transaction("immediate") as db:
-            await db.do(_drop_notes)
-            await db.do(lambda it: it.execute(f"delete from {TABLE} where role = ?", (SOURCE,)))
+        async with self._transaction("immediate") as session:
+            await session.do(_drop_notes)
+            await session.do(lambda db: db.execute(f"delete from {TABLE} where role = ?", (SOURCE,)))
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator["SqliteReading"]:
         """Read the file as of now, beside those who write to it."""
-        async with self._transaction("deferred") as db:
-            yield db
+        async with self._transaction("deferred") as session:
+            yield session
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator["SqliteHolding"]:
         """Hold every writer."""
-        async with self._transaction("immediate") as db:
-            yield db
+        async with self._transaction("immediate") as session:
+            yield session
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator["SqliteWriting"]:
         """Write to the file without its triggers and with foreign keys that are checked at the end."""
-        async with self._transaction("immediate") as db:
-            await db.do(lambda it: it.execute("pragma defer_foreign_keys = on"))
-            triggers: Sequence[Row] = await db.do(_drop_triggers)
-            yield db
-            await db.do(lambda it: [it.execute(sql) for (sql,) in triggers])
+        async with self._transaction("immediate") as session:
+            await session.do(lambda db: db.execute("pragma defer_foreign_keys = on"))
+            triggers: Sequence[Row] = await session.do(_drop_triggers)
+            yield session
+            await session.do(lambda db: [db.execute(sql) for (sql,) in triggers])
 
     async def arrive(self, move_id: str) -> None:
         """Let the file be used, if this move fills it."""
-        async with self._transaction("immediate") as db:
-            await db.do(lambda it: _arrive(it, move_id))
+        async with self._transaction("immediate") as session:
+            await session.do(lambda db: _arrive(db, move_id))
 
     async def close(self) -> None:
         """Close the connection."""
-        found, self._connection = self._connection, None
-        if found is not None:
-            await asyncio.to_thread(found.close)
+        db, self._connection = self._connection, None
+        if db is not None:
+            await asyncio.to_thread(db.close)
 
     async def _alone(self, work: Callable[[], T]) -> T:
         return await in_own_thread(work, f"everytick moving {self._path.name}")
@@ -140,13 +139,13 @@ class SqliteSide:
 
     @asynccontextmanager
     async def _transaction(self, kind: str) -> AsyncIterator["SqliteWriting"]:
-        await self._do(lambda it: patiently(lambda: it.execute(f"begin {kind}")))
+        await self._do(lambda db: patiently(lambda: db.execute(f"begin {kind}")))
         try:
             yield SqliteWriting(self._do)
         except BaseException:
             await asyncio.shield(self._do(_roll_back))
             raise
-        await self._do(lambda it: patiently(lambda: it.execute("commit")))
+        await self._do(lambda db: patiently(lambda: db.execute("commit")))
 
 
 class SqliteReading:
@@ -157,36 +156,36 @@ class SqliteReading:
 
     async def rows(self, table: MovedTable) -> AsyncIterator[Sequence[Row]]:
         """Give all rows of a table, some at a time."""
-        place = await self.do(lambda it: _place(it, table))
-        columns, after = await self.do(lambda it: _columns(it, table.name)), None
+        place = await self.do(lambda db: _place(db, table))
+        columns, after = await self.do(lambda db: _columns(db, table.name)), None
         while True:
-            found: Sequence[Row] = await self.do(partial(_page, table=table, columns=columns, place=place, after=after))
-            if found:
-                yield [row[: len(columns)] for row in found]
-            if len(found) < ROWS_AT_ONCE:
+            page: Sequence[Row] = await self.do(partial(_page, table=table, columns=columns, place=place, after=after))
+            if page:
+                yield [row[: len(columns)] for row in page]
+            if len(page) < ROWS_AT_ONCE:
                 return
-            after = found[-1][len(columns) :]
+            after = page[-1][len(columns) :]
 
     async def rows_of(self, table: MovedTable, keys: Sequence[Key]) -> Sequence[Row]:
         """Return the rows with these keys that exist."""
 
-        def find(it: sqlite3.Connection) -> list[Row]:
-            columns, where = ", ".join(_columns(it, table.name)), " and ".join(f"{name} = ?" for name in table.key)
+        def find(db: sqlite3.Connection) -> list[Row]:
+            columns, where = ", ".join(_columns(db, table.name)), " and ".join(f"{name} = ?" for name in table.key)
             sql = f"select {columns} from {table.name} where {where}"
-            return [row for key in keys for row in it.execute(sql, key).fetchall()]
+            return [row for key in keys for row in db.execute(sql, key).fetchall()]
 
         return list(await self.do(find))
 
     async def changes(self) -> Changes:
         """Return what has changed since changes are noted."""
-        found: list[Row] = await self.do(
-            lambda it: it.execute(f"select change_key, name, key from {CHANGES}").fetchall()
+        notes: list[Row] = await self.do(
+            lambda db: db.execute(f"select change_key, name, key from {CHANGES}").fetchall()
         )
-        return changes_of(found)
+        return changes_of(notes)
 
     async def counters(self) -> Mapping[str, int]:
         """Return the last number that each table has given to a row."""
-        found: list[Row] = await self.do(lambda it: it.execute("select name, seq from sqlite_sequence").fetchall())
+        found: list[Row] = await self.do(lambda db: db.execute("select name, seq from sqlite_sequence").fetchall())
         return {name: number for name, number in found if name in BY_NAME}
 
     async def contents(self) -> Contents:
@@ -200,7 +199,7 @@ class SqliteHolding(SqliteReading):
 
     async def shut(self, mark: MoveMark, words: str) -> None:
         """Refuse every write with these words from the commit on."""
-        await self.do(lambda it: _shut(it, mark, words))
+        await self.do(lambda db: _shut(db, mark, words))
 
 
 class SqliteWriting(SqliteHolding):
@@ -208,132 +207,122 @@ class SqliteWriting(SqliteHolding):
 
     async def empty(self) -> None:
         """Delete every row that is carried."""
-        await self.do(lambda it: [it.execute(f"delete from {table.name}") for table in reversed(TABLES)])
+        await self.do(lambda db: [db.execute(f"delete from {table.name}") for table in reversed(TABLES)])
 
     async def delete(self, table: MovedTable, keys: Sequence[Key]) -> None:
         """Delete the rows with these keys."""
         where = " and ".join(f"{name} = ?" for name in table.key)
-        await self.do(lambda it: it.executemany(f"delete from {table.name} where {where}", keys))
+        await self.do(lambda db: db.executemany(f"delete from {table.name} where {where}", keys))
 
     async def insert(self, table: MovedTable, rows: Sequence[Row]) -> None:
         """Insert these rows."""
 
-        def write(it: sqlite3.Connection) -> None:
-            columns = _columns(it, table.name)
+        def write(db: sqlite3.Connection) -> None:
+            columns = _columns(db, table.name)
             places = ", ".join("?" * len(columns))
-            it.executemany(f"insert into {table.name} ({', '.join(columns)}) values ({places})", rows)
+            db.executemany(f"insert into {table.name} ({', '.join(columns)}) values ({places})", rows)
 
         await self.do(write)
 
     async def finish(self, counters: Mapping[str, int], mark: MoveMark) -> None:
         """Set the counters, and write the mark."""
-        await self.do(lambda it: _count_on(it, counters.items()))
-        await self.do(lambda it: _set_mark(it, TARGET, mark))
-
-
-def changes_of(notes: Iterable[Row]) -> Changes:
-    """Return the keys by table, each once, and the numbers of the notes."""
-    keys: dict[str, dict[Key, None]] = {}
-    numbers = []
-    for number, name, key in notes:
-        keys.setdefault(name, {})[tuple(json.loads(key))] = None
-        numbers.append(number)
-    return Changes({name: list(found) for name, found in keys.items()}, numbers)
+        await self.do(lambda db: _set_counters(db, counters.items()))
+        await self.do(lambda db: _set_mark(db, TARGET, mark))
 
 
 # ------------------------------------------------------------------------------------- on the connection, in a thread
 
 
-def _columns(it: sqlite3.Connection, table: str) -> list[str]:
-    """The columns of a table, without generated ones."""
-    return [row[1] for row in it.execute(f"pragma table_xinfo({table})").fetchall() if not row[6]]
+def _columns(db: sqlite3.Connection, table: str) -> list[str]:
+    """Return the columns of a table, without generated ones."""
+    return [row[1] for row in db.execute(f"pragma table_xinfo({table})").fetchall() if not row[6]]
 
 
-def _place(it: sqlite3.Connection, table: MovedTable) -> tuple[str, ...]:
-    """The columns by which the rows of a table lie: its number, or its key."""
-    [is_keyed] = it.execute("select wr from pragma_table_list where name = ?", (table.name,)).fetchone()
-    return table.key if is_keyed else ("rowid",)
+def _place(db: sqlite3.Connection, table: MovedTable) -> tuple[str, ...]:
+    """Return the columns by which the rows of a table are stored: the number of the row, or the key of the table."""
+    [is_without_rowid] = db.execute("select wr from pragma_table_list where name = ?", (table.name,)).fetchone()
+    return table.key if is_without_rowid else ("rowid",)
 
 
 def _page(
-    it: sqlite3.Connection, *, table: MovedTable, columns: Sequence[str], place: Sequence[str], after: Row | None
+    db: sqlite3.Connection, *, table: MovedTable, columns: Sequence[str], place: Sequence[str], after: Row | None
 ) -> list[Row]:
     by = ", ".join(place)
     where = "" if after is None else f" where ({by}) > ({', '.join('?' * len(place))})"
     sql = f"select {', '.join(columns)}, {by} from {table.name}{where} order by {by} limit {ROWS_AT_ONCE}"
-    return it.execute(sql, after or ()).fetchall()
+    return db.execute(sql, after or ()).fetchall()
 
 
-def _contents(it: sqlite3.Connection) -> Contents:
-    counts = {each.name: it.execute(f"select count(*) from {each.name}").fetchone()[0] for each in TABLES}
+def _contents(db: sqlite3.Connection) -> Contents:
+    counts = {table.name: db.execute(f"select count(*) from {table.name}").fetchone()[0] for table in TABLES}
     jobs = "select id, version, revision, watermark from job_state order by job_key"
     claims = "select coalesce(max(handle), 0), coalesce(sum(fence), 0), coalesce(sum(status), 0) from occurrence"
-    return Contents(counts, it.execute(jobs).fetchall(), tuple(it.execute(claims).fetchone()))
+    return Contents(counts, db.execute(jobs).fetchall(), tuple(db.execute(claims).fetchone()))
 
 
-def _set_mark(it: sqlite3.Connection, role: str, mark: MoveMark) -> None:
-    it.execute(_MARKS)
-    it.execute(_SET_MARK, (role, mark.move_id, mark.state, mark.other))
+def _set_mark(db: sqlite3.Connection, role: str, mark: MoveMark) -> None:
+    db.execute(_MARKS)
+    db.execute(_SET_MARK, (role, mark.move_id, mark.state, mark.other))
 
 
-def _note_changes(it: sqlite3.Connection) -> None:
-    it.execute(_NOTES)
+def _note_changes(db: sqlite3.Connection) -> None:
+    db.execute(_NOTES)
     for table in TABLES:
         for event in _EVENTS:
             sides = {"insert": ("new",), "update": ("old", "new"), "delete": ("old",)}[event]
             keys = (f"json_array({', '.join(f'{side}.{name}' for name in table.key)})" for side in sides)
             noted = " union ".join(f"select '{table.name}', {key}" for key in keys)
-            it.execute(
+            db.execute(
                 f"create trigger if not exists move_{event}_{table.name} after {event} on {table.name} begin"
                 f" insert into {CHANGES} (name, key) {noted}; end"
             )
 
 
-def _drop_notes(it: sqlite3.Connection) -> None:
+def _drop_notes(db: sqlite3.Connection) -> None:
     for table in TABLES:
         for event in _EVENTS:
-            it.execute(f"drop trigger if exists move_{event}_{table.name}")
-    it.execute(f"drop table if exists {CHANGES}")
+            db.execute(f"drop trigger if exists move_{event}_{table.name}")
+    db.execute(f"drop table if exists {CHANGES}")
 
 
-def _shut(it: sqlite3.Connection, mark: MoveMark, words: str) -> None:
-    _drop_notes(it)
+def _shut(db: sqlite3.Connection, mark: MoveMark, words: str) -> None:
+    _drop_notes(db)
     said = words.replace("'", "''")
     for table in TABLES:
         for event in _EVENTS:
-            it.execute(
+            db.execute(
                 f"create trigger moved_{event}_{table.name} before {event} on {table.name} begin"
                 f" select raise(abort, '{said}'); end"
             )
-    _set_mark(it, SOURCE, mark)
+    _set_mark(db, SOURCE, mark)
 
 
-def _drop_triggers(it: sqlite3.Connection) -> list[Row]:
+def _drop_triggers(db: sqlite3.Connection) -> list[Row]:
     """Drop the triggers of all tables that are carried, and return how they are made."""
     sql = "select name, tbl_name, sql from sqlite_schema where type = 'trigger' order by rowid"
-    found = [row for row in it.execute(sql).fetchall() if row[1] in BY_NAME]
+    found = [row for row in db.execute(sql).fetchall() if row[1] in BY_NAME]
     for name, _, _ in found:
-        it.execute(f"drop trigger {name}")
+        db.execute(f"drop trigger {name}")
     return [(row[2],) for row in found]
 
 
-def _count_on(it: sqlite3.Connection, counters: Iterable[tuple[str, int]]) -> None:
+def _set_counters(db: sqlite3.Connection, counters: Iterable[tuple[str, int]]) -> None:
     for name, number in counters:
-        changed = it.execute("update sqlite_sequence set seq = max(seq, ?) where name = ?", (number, name)).rowcount
+        changed = db.execute("update sqlite_sequence set seq = max(seq, ?) where name = ?", (number, name)).rowcount
         if not changed:
-            it.execute("insert into sqlite_sequence (name, seq) values (?, ?)", (name, number))
+            db.execute("insert into sqlite_sequence (name, seq) values (?, ?)", (name, number))
 
 
-def _arrive(it: sqlite3.Connection, move_id: str) -> None:
+def _arrive(db: sqlite3.Connection, move_id: str) -> None:
     sql = f"update {TABLE} set state = '{ARRIVED}' where role = '{TARGET}' and move_id = ? and state = '{FOLLOWING}'"
-    if it.execute(sql, (move_id,)).rowcount:
+    if db.execute(sql, (move_id,)).rowcount:
         # PostgreSQL notes handles whose rows may still come. That store is shut now, so none of them comes.
-        it.execute("delete from unfolded where job_key = 0 and handle not in (select handle from occurrence)")
+        db.execute("delete from unfolded where job_key = 0 and handle not in (select handle from occurrence)")
         late = "from unfolded u join occurrence o on o.handle = u.handle where u.job_key = 0"
-        it.execute(f"insert or ignore into unfolded select o.job_key, o.handle, o.scheduled_for {late}")
-        it.execute("delete from unfolded where job_key = 0")
+        db.execute(f"insert or ignore into unfolded select o.job_key, o.handle, o.scheduled_for {late}")
+        db.execute("delete from unfolded where job_key = 0")
 
 
-def _roll_back(it: sqlite3.Connection) -> None:
-    if it.in_transaction:
-        it.execute("rollback")
+def _roll_back(db: sqlite3.Connection) -> None:
+    if db.in_transaction:
+        db.execute("rollback")

@@ -18,9 +18,10 @@ OLDER = 500
 
 
 class Cold(BaseException):
-    """A verb needs occurrences by their ids, or those of a job down to an instant; None: some more of them.
+    """A verb needs rows that the copy does not hold.
 
-    It is no `Exception`: code that writes the items of a batch alone after an error must not hear it.
+    They are one occurrence, named by `id_`, or older ones of the job `job_id`: all of them, those down to the instant
+    `down_to`, or some more. It is no `Exception`: code that retries the items of a batch alone must not catch it.
     """
 
     def __init__(
@@ -31,9 +32,9 @@ class Cold(BaseException):
 
 
 class ColdHistory(Ordered[OccurrenceRow]):
-    """The history of a job, of which the copy holds all from `warm_from` on; None: all.
+    """The history of a job, of which the copy holds the part from `warm_from` on; all of it if that is None.
 
-    What has not ended is held too, however old. `is_patchy` lets a verb walk over what there is.
+    Occurrences that have not ended are held too, however old. `is_patchy` lets a verb read only what is held.
     """
 
     __slots__ = ("is_patchy", "job_id", "warm_from")
@@ -56,12 +57,12 @@ class ColdHistory(Ordered[OccurrenceRow]):
 
     @property
     def held(self) -> int:
-        """How many of it the copy holds."""
+        """How many occurrences the copy holds."""
         return super().__len__()
 
     @property
     def rows(self) -> Iterator[OccurrenceRow]:
-        """What the copy holds of it, newest first."""
+        """The occurrences that the copy holds, newest first."""
         return super().__reversed__()
 
     def __iter__(self) -> Iterator[OccurrenceRow]:

@@ -23,7 +23,7 @@ T = TypeVar("T")
 SCHEMES = ("redis", "rediss", "valkey", "valkeys")
 _USUAL_PREFIX = "everytick"
 _OPTIONS = {"ssl_ca_certs", "ssl_cert_reqs", "ssl_certfile", "ssl_check_hostname", "ssl_keyfile"}
-_SECONDS = 10.0
+_ANSWER_SECONDS = 10.0
 """How long the server may take for one answer."""
 
 _AWAY = (
@@ -102,7 +102,7 @@ class RedisConnections:
                 decode_responses=True,
                 # No limit of the driver's: it waits in a way that may swallow a cancellation before Python 3.12.
                 socket_timeout=None,
-                socket_connect_timeout=_SECONDS,
+                socket_connect_timeout=_ANSWER_SECONDS,
                 socket_keepalive=True,
                 health_check_interval=30,
                 retry=None,
@@ -140,7 +140,7 @@ class RedisConnections:
     async def asked(self, question: Awaitable[T]) -> T:
         """Return the server's answer. One that takes too long counts as none."""
         with self.failures():
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(_ANSWER_SECONDS):
                 return await question
 
     async def call(self, name: str, keys: Sequence[str], arguments: Sequence[str]) -> Any:

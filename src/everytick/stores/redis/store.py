@@ -56,7 +56,7 @@ from everytick.stores.redis.connections import RedisConnections, read_address
 from everytick.stores.redis.entries import Changes, entry_of, member_lines
 from everytick.stores.redis.log import Answer, Behind, ChangeLog, number_of
 from everytick.stores.redis.replica import JOB, Replica
-from everytick.stores.redis.server import ServerFacts, server_facts
+from everytick.stores.redis.server_facts import ServerFacts, server_facts
 from everytick.stores.redis.warming import Warming
 
 T = TypeVar("T")

@@ -58,10 +58,10 @@ class Column(NamedTuple):
         return _SENT.get(self.type, "bigint")
 
 
-Columns = Mapping[str, Sequence[Column]]
+TableColumns = Mapping[str, Sequence[Column]]
 
 
-async def columns_of(db: Any, schema: str) -> Columns:
+async def columns_of(db: Any, schema: str) -> TableColumns:
     """Return the columns of each table as SQLite has them, in the same order."""
     found: dict[str, dict[str, Column]] = {}
     for table, name, kind, is_generated in await db.fetch(_COLUMNS, schema):
@@ -71,7 +71,7 @@ async def columns_of(db: Any, schema: str) -> Columns:
 
 
 def _as_in_sqlite(table: str, own: Mapping[str, Column]) -> Sequence[Column]:
-    from everytick.stores.moving.sqlite_tables import sqlite_columns
+    from everytick.stores.moving.sqlite_columns import sqlite_columns
 
     moment, number = "timestamp with time zone", "bigint"
     elsewhere = {"planned_woken": number, "run_count": number, "last_error": "text", "last_failure_at": moment}
@@ -85,7 +85,7 @@ def key_out(columns: Sequence[Column], name: str, before: str) -> str:
     return next(each for each in columns if each.name == name).out(before)
 
 
-def key_in(table: MovedTable, columns: Columns) -> str:
+def key_in(table: MovedTable, columns: TableColumns) -> str:
     """Return the keys that are sent, a list for each column, as rows `k` with the table's own types."""
     known = {each.name: each for each in columns[table.name]}
     sent = ", ".join(f"${place}::{known[name].sent}[]" for place, name in enumerate(table.key, 1))
@@ -103,7 +103,7 @@ def _same_key(table: MovedTable) -> str:
 # -------------------------------------------------------------------------------------------------------------- reading
 
 
-def _selected(table: MovedTable, columns: Columns) -> str:
+def _selected(table: MovedTable, columns: TableColumns) -> str:
     if table.name != "job_state":
         return f"select {', '.join(each.out() for each in columns[table.name])} from everytick.{table.name} t"
     own = {
@@ -122,12 +122,12 @@ def _selected(table: MovedTable, columns: Columns) -> str:
     )
 
 
-def all_rows(table: MovedTable, columns: Columns) -> str:
+def all_rows(table: MovedTable, columns: TableColumns) -> str:
     """Return the statement that reads a table."""
     return _selected(table, columns)
 
 
-def rows_by_key(table: MovedTable, columns: Columns) -> str:
+def rows_by_key(table: MovedTable, columns: TableColumns) -> str:
     """Return the statement that reads the rows with given keys."""
     return f"{_selected(table, columns)} join {key_in(table, columns)} on {_same_key(table)}"
 
@@ -135,7 +135,7 @@ def rows_by_key(table: MovedTable, columns: Columns) -> str:
 # -------------------------------------------------------------------------------------------------------------- writing
 
 
-def deletes(table: MovedTable, columns: Columns) -> Sequence[str]:
+def deletes(table: MovedTable, columns: TableColumns) -> Sequence[str]:
     """Return the statements that delete the rows with given keys, and what follows from them."""
     keys = key_in(table, columns)
     own = f"delete from everytick.{table.name} t using {keys} where {_same_key(table)}"
@@ -153,7 +153,7 @@ def deletes(table: MovedTable, columns: Columns) -> Sequence[str]:
     return [own]
 
 
-def inserts(table: MovedTable, columns: Columns) -> Sequence[str]:
+def inserts(table: MovedTable, columns: TableColumns) -> Sequence[str]:
     """Return the statements that insert rows which are sent a list for each column."""
     sent = columns[table.name]
     names = ", ".join(each.name for each in sent)

@@ -16,9 +16,9 @@ def sqlite_columns(table: str) -> Sequence[str]:
 
 @cache
 def _all_columns() -> Mapping[str, Sequence[str]]:
-    with closing(sqlite3.connect(":memory:")) as it:
+    with closing(sqlite3.connect(":memory:")) as db:
         for migration in MIGRATIONS:
             for statement in statements(expanded(migration.text)):
-                it.execute(statement)
-        found = {table.name: it.execute(f"pragma table_xinfo({table.name})").fetchall() for table in TABLES}
+                db.execute(statement)
+        found = {table.name: db.execute(f"pragma table_xinfo({table.name})").fetchall() for table in TABLES}
     return {table: [row[1] for row in rows if not row[6]] for table, rows in found.items()}
