@@ -249,7 +249,7 @@ async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
     store: PostgresStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Architecture 1, `woken`: what one statement does for a few, several do for many."""
-    monkeypatch.setattr(planning, "_FEW", 0)
+    monkeypatch.setattr(planning, "_FEW_PLANS", 0)
     store.jobs_due.unheld = 0
     stored = await put(store, job(overlap="queue"))
     for _ in range(2):

@@ -14,7 +14,7 @@ from everytick.stores.postgres.claims import claim
 from everytick.stores.postgres.compiled import ServerDefinitions
 from everytick.stores.postgres.connections import Connection, Connections
 from everytick.stores.postgres.rows import Row
-from everytick.stores.sql.commands import Statements
+from everytick.stores.sql.commands import PlainVerb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Query
 
@@ -82,12 +82,12 @@ class Shared:
         return ended
 
 
-async def carried_out(db: Connection, statements: Statements[T]) -> T:
-    """Send the statements on this connection, one after another, and return what the generator returns."""
+async def carried_out(db: Connection, verb: PlainVerb[T]) -> T:
+    """Send the statements of the verb on this connection, one after another, and return its answer."""
     answer: Sequence[Row] | None = None
     while True:
         try:
-            command = statements.send(answer)
+            command = verb.send(answer)
         except StopIteration as done:
             result: T = done.value
             return result

@@ -96,9 +96,8 @@ class Look:
 
 Command: TypeAlias = Query | Together | Many | Versions | Forget | Create | EndUnowned | Claims | Look | Ask
 Verb: TypeAlias = Generator[Command, Any, T]
-Statements: TypeAlias = Generator[Query | Many, Any, T]
-"""A part of a verb that only sends statements, so that verbs of one store alone can use it too: each store has a
-`carried_out` for it."""
+PlainVerb: TypeAlias = Generator[Query | Many, Any, T]
+"""A verb that only sends statements. Hot verbs use it too: each store has a `carried_out` for it."""
 
 Make: TypeAlias = Callable[[], Verb[T]]
 """Makes the generator. A repeated transaction needs a fresh one."""

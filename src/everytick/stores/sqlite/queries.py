@@ -4,7 +4,7 @@ import sqlite3
 from typing import TypeVar
 
 from everytick.stores.queries import load_queries
-from everytick.stores.sql.commands import Statements
+from everytick.stores.sql.commands import PlainVerb
 from everytick.stores.sql.queries import cold_queries
 from everytick.stores.sql.statements import Query, Row, Statement, with_statements
 from everytick.stores.sqlite.dialect import SQLITE
@@ -96,12 +96,12 @@ def fetch(connection: sqlite3.Connection, query: Query) -> list[Row]:
     return query.statement.read([column[0] for column in columns], found.fetchall()) if columns else []
 
 
-def carried_out(connection: sqlite3.Connection, statements: Statements[T]) -> T:
-    """Send the statements on this connection, one after another, and return what the generator returns."""
+def carried_out(connection: sqlite3.Connection, verb: PlainVerb[T]) -> T:
+    """Send the statements of the verb on this connection, one after another, and return its answer."""
     answer: list[Row] | None = None
     while True:
         try:
-            command = statements.send(answer)
+            command = verb.send(answer)
         except StopIteration as done:
             result: T = done.value
             return result

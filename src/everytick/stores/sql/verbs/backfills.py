@@ -31,12 +31,10 @@ from everytick.stores.backfill_rules import (
 )
 from everytick.stores.base import Receipt
 from everytick.stores.open_requests import AT_ONCE
-from everytick.stores.sql.commands import Ask, EndUnowned, Rows, Statements, Verb, many
+from everytick.stores.sql.commands import Ask, EndUnowned, PlainVerb, Rows, Verb, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.holding import foretell, held_job, revise, taking_requests, version_of
-
-"""A verb that needs nothing but statements, which a hot verb of a store carries out itself."""
 
 NO_INSTANT = "occ_00000000-0000-0000-0000-000000000000"
 """The id in the request of a backfill: it asks for no single occurrence."""
@@ -188,7 +186,7 @@ def _order(row: Row) -> BackfillOrder:
 
 def open_backfills(
     q: ColdQueries, job_keys: Iterable[int], until: datetime
-) -> Statements[dict[int, tuple[OpenBackfill, bool]]]:
+) -> PlainVerb[dict[int, tuple[OpenBackfill, bool]]]:
     """Return what a plan for this moment sees of the first open backfill of these jobs, and whether others wait."""
     found: dict[int, list[Row]] = {}
     for row in (yield q.open_backfills(job_keys=list(job_keys))):
@@ -202,7 +200,7 @@ def open_backfills(
     return seen
 
 
-def _opened(q: ColdQueries, row: Row, until: datetime) -> Statements[OpenBackfill]:
+def _opened(q: ColdQueries, row: Row, until: datetime) -> PlainVerb[OpenBackfill]:
     [recent] = yield q.recent_fills(
         backfill_key=row["backfill_key"],
         window_at=until - WINDOW,
@@ -222,7 +220,7 @@ def _opened(q: ColdQueries, row: Row, until: datetime) -> Statements[OpenBackfil
     )
 
 
-def _with_existing(q: ColdQueries, job_key: int, backfill: OpenBackfill) -> Statements[OpenBackfill]:
+def _with_existing(q: ColdQueries, job_key: int, backfill: OpenBackfill) -> PlainVerb[OpenBackfill]:
     """Add the occurrences that exist already of what is left, as many as a plan walks past."""
     read = q.existing_fills_back if backfill.order.newest_first else q.existing_fills
     found: Rows = yield read(
@@ -234,7 +232,7 @@ def _with_existing(q: ColdQueries, job_key: int, backfill: OpenBackfill) -> Stat
     return replace(backfill, existing=existing, known_after=known_after, known_through=known_through)
 
 
-def write_filling(q: ColdQueries, job_key: int, filling: Filling, now: datetime) -> Statements[None]:
+def write_filling(q: ColdQueries, job_key: int, filling: Filling, now: datetime) -> PlainVerb[None]:
     """Write what a plan did for a backfill, before its occurrences are made: those that exist are not its own."""
     at = {"job_key": job_key, "key": filling.key}
     [row] = yield q.backfill_of_key(**at)

@@ -12,7 +12,7 @@ from everytick.domain.statuses import ACTIVE, WELL
 from everytick.domain.values import value
 from everytick.stores.base import Stored
 from everytick.stores.depending import refuse_circles, refuse_never_meeting, unknown_dependency
-from everytick.stores.sql.commands import Found, Rows, Statements, Verb, Versions, many
+from everytick.stores.sql.commands import Found, PlainVerb, Rows, Verb, Versions, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.rows import ended
 from everytick.stores.sql.statements import Row
@@ -105,7 +105,7 @@ class Asked:
     in_line: Sequence[str]
 
 
-def dependence(q: ColdQueries, asked: Mapping[int, Asked], now: datetime) -> Statements[dict[int, Dependence]]:
+def dependence(q: ColdQueries, asked: Mapping[int, Asked], now: datetime) -> PlainVerb[dict[int, Dependence]]:
     """Return what the plans of these jobs must know of the jobs on which they depend, by key.
 
     Where a job stands is read before its runs: what it has decided by then is among these.
@@ -140,7 +140,7 @@ def _is_for_the_same_instant(asked: Asked, name: str) -> bool:
 
 def _runs(
     q: ColdQueries, wanted: Sequence[tuple[int, str, datetime]]
-) -> Statements[dict[tuple[int, datetime], UpstreamRun]]:
+) -> PlainVerb[dict[tuple[int, datetime], UpstreamRun]]:
     """Return what became of these instants of these jobs: of the instant's own occurrence, and of its repeats."""
     if not wanted:
         return {}

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from everytick.domain.facts import Limiting
 from everytick.domain.limit_changes import ENDED_BY_TIME, is_unsettled, settled, spent, wished
@@ -160,8 +160,8 @@ def claim(q: ColdQueries, scope: NodeScope, limit: int, token: int) -> Verb[list
     handles: list[int] = []
     for _ in range(_TRIES):
         now: datetime = yield Ask.NOW
-        ready: list[_Ready] = yield from _sorted(q, scope, limit, known, now)
-        taken, lost = yield from _taken(q, scope, limit - len(handles), known, ready, token, now)
+        ready: list[_Ready] = yield from _sort_into_lanes(q, scope, limit, known, now)
+        taken, lost = yield from _take(q, scope, limit - len(handles), known, ready, token, now)
         handles += taken
         if not lost:
             break
@@ -171,12 +171,12 @@ def claim(q: ColdQueries, scope: NodeScope, limit: int, token: int) -> Verb[list
     return claims
 
 
-def _sorted(
+def _sort_into_lanes(
     q: ColdQueries, scope: NodeScope, limit: int, known: Mapping[str, Reach], now: datetime
 ) -> Verb[list[_Ready]]:
-    """Let the first occurrences of each line wait in the lanes that they belong to. Return the first of each, in order.
+    """Move the first ready occurrences into the lanes that they belong to. Return the first of each lane, in order.
 
-    What this process cannot read takes no place of others.
+    Occurrences that this process cannot read take no place of others.
     """
     lanes: Rows = yield q.known_lanes()
     texts = {row["needs"] for row in lanes}
@@ -186,33 +186,39 @@ def _sorted(
     first: dict[str, list[_Ready]] = {}
     while unsorted:
         needs = unsorted.pop(0)
-        for turn in range(ROUNDS):
+        for round_ in range(ROUNDS):
             if needs in seen:
                 rows, found = seen.pop(needs)
             else:
-                rows, found = yield from _first(q, scope, needs, limit if turn == 0 else LOOKED_AT, now)
-            strays = []
-            for row in rows:
-                job = found.read[row["job_key"], row["version"]].job
-                lane = in_lane(needs, job.settings.tags, job.name, known)
-                if lane != needs:
-                    strays.append({"handle": row["handle"], "needs": lane})
+                rows, found = yield from _first(q, scope, needs, limit if round_ == 0 else LOOKED_AT, now)
+            strays = _strays(rows, found, needs, known)
             if not strays:
                 first[needs] = [_ready(row, needs) for row in rows[:limit]]
                 break
-            new = sorted({str(stray["needs"]) for stray in strays} - texts - set(scope.met))
+            new = sorted({stray["needs"] for stray in strays} - texts - set(scope.met))
             yield q.know_needs(texts=new)
             texts.update(new)
             unsorted += new
             yield q.move_lanes(moves=strays)
-            for lane in sorted({str(stray["needs"]) for stray in strays}):
-                # What was seen of that lane is without those that have come to it.
+            for lane in sorted({stray["needs"] for stray in strays}):
+                # It was read before these came to it.
                 seen.pop(lane, None)
                 if first.pop(lane, None) is not None:
                     unsorted.append(lane)
         else:
             yield Ask.RING
-    return sorted((each for some in first.values() for each in some), key=lambda each: each.place)
+    return sorted((ready for some in first.values() for ready in some), key=lambda ready: ready.place)
+
+
+def _strays(rows: Rows, found: Found, needs: str, known: Mapping[str, Reach]) -> list[dict[str, Any]]:
+    """Return the occurrences of this lane that belong into another one, each with the needs of that lane."""
+    strays = []
+    for row in rows:
+        job = found.read[row["job_key"], row["version"]].job
+        lane = in_lane(needs, job.settings.tags, job.name, known)
+        if lane != needs:
+            strays.append({"handle": row["handle"], "needs": lane})
+    return strays
 
 
 def _first_of_all(
@@ -248,7 +254,7 @@ def _ready(row: Row, needs: str) -> _Ready:
     return _Ready(row["handle"], needs, (-row["priority"], row["line_at"], row["occurrence_id"]))
 
 
-def _taken(
+def _take(
     q: ColdQueries,
     scope: NodeScope,
     limit: int,
@@ -259,7 +265,7 @@ def _taken(
 ) -> Verb[tuple[list[int], int]]:
     """Take the first of these for which there is room. Return their handles, and how many another claim has taken."""
     names = cached_names(known)
-    wanted = {name for each in ready for name in names(each.needs)}
+    wanted = {name for occurrence in ready for name in names(occurrence.needs)}
     # A reach that was full a moment ago is not waited for: the end that makes room rings.
     rooms: dict[str, int] = yield from _rooms(q, [known[name] for name in wanted], now)
     held_names = {name for name, left in rooms.items() if left}
@@ -274,13 +280,13 @@ def _taken(
     picks = chosen(ready, rooms, limit)
     if not picks:
         return [], 0
-    held: Rows = yield q.pick_ready(handles=[each.handle for each in picks])
+    held: Rows = yield q.pick_ready(handles=[pick.handle for pick in picks])
     still = {row["handle"]: row["fence"] for row in held}
-    lost, picks = len(picks), [each for each in picks if each.handle in still]
-    handles = [each.handle for each in picks]
+    lost, picks = len(picks), [pick for pick in picks if pick.handle in still]
+    handles = [pick.handle for pick in picks]
     yield q.unlist_claimed(handles=handles)
     counted = cached_names(reaches)
-    places = [each.handle for each in picks if counted(each.needs)]
+    places = [pick.handle for pick in picks if counted(pick.needs)]
     yield q.own_in_lanes(handles=handles, node=scope.node, token=token, now=now, places=places)
     yield q.hear(node_id=scope.node, now=now, facts=None)
     yield from _note_starts(q, picks, still, reaches, now)
@@ -293,9 +299,9 @@ def _note_starts(
     """Write the starts that limits count, and forget those that no limit counts any more."""
     names = cached_names(reaches)
     starts = [
-        {"reach": name, "handle": each.handle, "fence": fences[each.handle] + 1, "started_at": now}
-        for each in picks
-        for name in names(each.needs)
+        {"reach": name, "handle": pick.handle, "fence": fences[pick.handle] + 1, "started_at": now}
+        for pick in picks
+        for name in names(pick.needs)
     ]
     if not starts:
         return

@@ -26,7 +26,7 @@ from everytick.domain.promises import (
 from everytick.domain.snapshots import Edition, JobSnapshot
 from everytick.stores.base import Commit, NodeScope
 from everytick.stores.sql import commands
-from everytick.stores.sql.commands import Ask, Rows, Statements, Verb, many
+from everytick.stores.sql.commands import Ask, PlainVerb, Rows, Verb, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 
@@ -191,14 +191,14 @@ def breaches(q: ColdQueries, asked: Breaches) -> Verb[list[BreachRecord]]:
 # ------------------------------------------------------------------------------------------------ edits of definitions
 
 
-def make_promises(q: ColdQueries, jobs: Iterable[tuple[int, Job]], now: datetime) -> Statements[None]:
+def make_promises(q: ColdQueries, jobs: Iterable[tuple[int, Job]], now: datetime) -> PlainVerb[None]:
     """Let the promises of new jobs hold."""
     made = [{"job_key": key, "kind": str(kind), "now": now} for key, job in jobs for kind in promises_of(job.settings)]
     if made:
         yield many(q.keep_promise, made)
 
 
-def edit_promises(q: ColdQueries, job_key: int, known: Sequence[Edition], job: Job, now: datetime) -> Statements[None]:
+def edit_promises(q: ColdQueries, job_key: int, known: Sequence[Edition], job: Job, now: datetime) -> PlainVerb[None]:
     """Let the promises of an edited job hold, and end those that it makes no more.
 
     `known` are the versions that are not decided; none if they cannot be read. If the first version is among them, no

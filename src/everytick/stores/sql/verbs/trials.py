@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from everytick.domain.rollouts import TrialCounts
 from everytick.domain.snapshots import Edition
 from everytick.domain.upcoming import trial_of
-from everytick.stores.sql.commands import Statements
+from everytick.stores.sql.commands import PlainVerb
 from everytick.stores.sql.queries import ColdQueries
 
 
-def trials(q: ColdQueries, jobs: Iterable[tuple[int, tuple[Edition, ...]]]) -> Statements[dict[int, TrialCounts]]:
+def trials(q: ColdQueries, jobs: Iterable[tuple[int, tuple[Edition, ...]]]) -> PlainVerb[dict[int, TrialCounts]]:
     """Return what became of the occurrences of each job whose newest version is on trial, by its key."""
     found = {}
     for job_key, editions in jobs:

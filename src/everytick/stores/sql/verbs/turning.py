@@ -5,12 +5,12 @@ from datetime import datetime
 from everytick.domain.decisions import Turned
 from everytick.domain.job import Job
 from everytick.domain.steps import bounded
-from everytick.stores.sql.commands import Statements
+from everytick.stores.sql.commands import PlainVerb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.verbs.promises import edit_promises
 
 
-def turning(q: ColdQueries, job_key: int, turned: Turned, now: datetime) -> Statements[None]:
+def turning(q: ColdQueries, job_key: int, turned: Turned, now: datetime) -> PlainVerb[None]:
     """Let a version that has waited come into force. Its job is locked."""
     yield q.turn_state(job_key=job_key, needs=turned.job.needs, narrowed_at=turned.narrowed_at)
     yield from taking(q, job_key, turned.job, turned.job.version)
@@ -19,7 +19,7 @@ def turning(q: ColdQueries, job_key: int, turned: Turned, now: datetime) -> Stat
     yield from edit_promises(q, job_key, (), turned.job, now)
 
 
-def taking(q: ColdQueries, job_key: int, job: Job, version: int) -> Statements[None]:
+def taking(q: ColdQueries, job_key: int, job: Job, version: int) -> PlainVerb[None]:
     """Give the statements by which retention goes by a version, and what has not started takes it."""
     settings = job.settings
     keep = settings.retention
