@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("everytick.beat")
 
 STORE_VARIABLE = "EVERYTICK_STORE"
-HOME = "sqlite:///everytick.db"
+DEFAULT_STORE = "sqlite:///everytick.db"
 
 SENDING: Mapping[str, object] = {
     **DEFAULTS,
@@ -57,7 +57,7 @@ class Scheduler(CeleryScheduler):  # type: ignore[misc]  # Celery ships no types
         self.max_interval: float = min(self.max_interval, _LOOK_SECONDS)
 
     def setup_schedule(self) -> None:
-        """Make a job of every entry, and start the node. An entry that cannot be said here is left out, with a word."""
+        """Make a job of every entry, and start the node. An entry without an equal here is left out, and logged."""
         own = {name: dict(entry) for name, entry in (self.app.conf.beat_schedule or {}).items()}
         policies = {name: entry.pop("everytick", {}) for name, entry in own.items()}
         self.install_default_entries(self.data)
@@ -139,7 +139,7 @@ def _application(app: Any) -> Everytick:
 
 
 def _store_of(app: Any) -> str:
-    return str(app.conf.get("everytick_store") or os.environ.get(STORE_VARIABLE) or HOME)
+    return str(app.conf.get("everytick_store") or os.environ.get(STORE_VARIABLE) or DEFAULT_STORE)
 
 
 def _sender(scheduler: Scheduler, entry: Any) -> Callable[..., str]:

@@ -23,8 +23,8 @@ _CHECK_SECONDS = 60.0
 _FOREIGN_FOR = timedelta(minutes=10)
 """How long a schedule that no beat here knows may stand due in the index before it is taken out."""
 
-_SETTLED_AFTER = 2
-"""Intervals in which all beats say through when they have decided, after Redis has lost its data."""
+_SETTLED_INTERVALS = 2
+"""After Redis has lost its data nothing fires for so many intervals: by then every beat has told what it decided."""
 
 
 class Enrolling:
@@ -34,14 +34,17 @@ class Enrolling:
         self._registry, self._store, self._log, self._interval = registry, store, log, interval
         self._epoch = ""
         self._known: set[str] = set()
-        self._checked = monotonic()
+        """The schedules that the index has been told of."""
+        self._checked_at = monotonic()
         self._looked_at: datetime | None = None
         self._left: set[str] = set()
+        """The schedules that are left to a beat which started later."""
         self._open: Mapping[str, datetime | None] = {}
+        """Those that stayed due in the last tick, with the time through which each had been decided, if known."""
         self.started_at = datetime.max.replace(tzinfo=UTC)
 
     def looked(self, now: datetime, open_: Mapping[str, datetime | None]) -> None:
-        """Remember that everything due by now was seen to, but what stays open: with its old time, if that is known."""
+        """Remember that everything due by now was decided, but for the schedules in `open_`."""
         self._looked_at, self._open = now, open_
 
     def left_to_newer(self, id: str) -> None:
@@ -68,11 +71,11 @@ class Enrolling:
         return bool(missing)
 
     async def _missing(self) -> list[RegisteredSchedule]:
-        """Return the schedules that are new here, and now and then those that the index has lost."""
+        """Return the schedules that are new here, and once a minute those that the index has lost."""
         if len(self._registry) != len(self._known):
             new = [schedule.id for schedule in self._registry.list() if schedule.id not in self._known]
-        elif monotonic() - self._checked >= _CHECK_SECONDS:
-            self._checked = monotonic()
+        elif monotonic() - self._checked_at >= _CHECK_SECONDS:
+            self._checked_at = monotonic()
             enabled = [schedule.id for schedule in self._registry.list() if schedule.enabled]
             held = await self._store.indexed(enabled)
             new = [id for id, is_held in zip(enabled, held, strict=True) if not is_held]
@@ -112,7 +115,7 @@ class Enrolling:
         )
         epoch = look.epoch or await self._store.begin_epoch(token_hex(16))
         told = [] if self._looked_at is None else list(self._known_through(self._looked_at))
-        await self._store.restore(told, look.now + _SETTLED_AFTER * self._interval)
+        await self._store.restore(told, look.now + _SETTLED_INTERVALS * self._interval)
         # Last: if Redis fails before, the next tick tells it again.
         self._epoch, self._known = epoch, {id for id, _, _ in told}
 
@@ -135,7 +138,7 @@ class Enrolling:
 
 
 def _next_after(entry: RegisteredSchedule, through: datetime, now: datetime) -> datetime | None:
-    """Return the next time of a schedule. One that cannot tell is looked at now: the tick says what is the matter."""
+    """Return the next time of a schedule. If its rule raises, look at it now: the tick logs why."""
     try:
         return entry.job.bound(None).next_after(through)
     except RULE_ERRORS:

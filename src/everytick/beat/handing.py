@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @value
 class HandedJob:
-    """A decision of which the job, if there is one, was handed over; `error` says why that failed.
+    """A decision whose job, if it has one, was handed over; `error` says why that failed.
 
-    One that `is_left` was not handed over: its lock was over before its turn came, and another beat has it.
+    `is_left` says that the job was not handed over: its lock had ended before, and another beat may have it.
     """
 
     commit: BeatCommit
@@ -48,29 +48,29 @@ class Handing:
 
     def __init__(self, queue: JobQueue, log: BeatLog, meter: BeatMeter, lock_ttl: timedelta) -> None:
         self._queue, self._log, self._meter = queue, log, meter
-        self._patience = lock_ttl.total_seconds() / 2
+        self._answer_seconds = lock_ttl.total_seconds() / 2
 
     async def hand_over(self, registry: Registry, commits: Sequence[BeatCommit], now: datetime) -> list[HandedJob]:
         """Hand over every job of these decisions, and tell what became of each."""
         jobs = [(commit, _job(registry, commit, now)) for commit in commits]
-        found = [HandedJob(commit) for commit, job in jobs if job is None]
+        handed = [HandedJob(commit) for commit, job in jobs if job is None]
         due = [(commit, job) for commit, job in jobs if job is not None]
         if not due:
-            return found
+            return handed
         if isinstance(self._queue, BatchQueue):
-            found += await self._together(self._queue, due)
+            handed += await self._together(self._queue, due)
         else:
-            found += await self._one_by_one(due)
-        for each in found:
-            if each.error:
-                self._tell(each)
-        return found
+            handed += await self._one_by_one(due)
+        for job_handed in handed:
+            if job_handed.error:
+                self._tell(job_handed)
+        return handed
 
     async def _together(self, queue: BatchQueue, due: Sequence[tuple[BeatCommit, EnqueuedJob]]) -> list[HandedJob]:
         begun = monotonic()
         errors: Sequence[BaseException | None]
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._answer_seconds):
                 errors = await queue.enqueue_batch([job for _, job in due])
             if len(errors) != len(due):
                 raise ValueError(f"the queue answered for {len(errors)} of {len(due)} jobs")
@@ -84,18 +84,18 @@ class Handing:
 
     async def _one_by_one(self, due: Sequence[tuple[BeatCommit, EnqueuedJob]]) -> list[HandedJob]:
         """Hand over each job when its turn comes. Locks that have grown old meanwhile are extended first."""
-        held_at, found = monotonic(), []
+        held_at, handed = monotonic(), []
         for commit, job in due:
-            if monotonic() - held_at > self._patience and not await _is_extended(commit):
-                found.append(HandedJob(commit, job, is_left=True))
+            if monotonic() - held_at > self._answer_seconds and not await _is_extended(commit):
+                handed.append(HandedJob(commit, job, is_left=True))
             else:
-                found.append(await self._alone(commit, job))
-        return found
+                handed.append(await self._hand_one(commit, job))
+        return handed
 
-    async def _alone(self, commit: BeatCommit, job: EnqueuedJob) -> HandedJob:
+    async def _hand_one(self, commit: BeatCommit, job: EnqueuedJob) -> HandedJob:
         begun, error = monotonic(), ""
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._answer_seconds):
                 await self._queue.enqueue(job)
         except Exception as raised:  # noqa: BLE001, a queue may raise anything, and the next tick tries again
             error = _said(raised)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from everytick.beat.store import TickLook
 
 _SHORTEST = timedelta(milliseconds=1)
+"""Redis counts the lives of locks in milliseconds."""
+
 _FIRST_SIGHTS = (FirstSight.IMMEDIATELY, FirstSight.NEXT)
 
 
@@ -129,7 +131,7 @@ class BeatService:
         return sent
 
     async def _look(self) -> TickLook:
-        """Ask what is due. What this beat knows and Redis does not is told it first."""
+        """Ask what is due. If Redis lacks schedules that this beat knows, tell it of them, and ask again."""
         now = None if self._clock is None else await self._clock()
         look = await self._store.look(now)
         if await self._enrolling.tell(look):
@@ -139,18 +141,18 @@ class BeatService:
     async def _fire(self, ids: Sequence[str], now: datetime, open_: dict[str, datetime | None]) -> int:
         """Take the locks, decide again from what is recorded now, hand over and commit.
 
-        What stays due is noted in `open_`, with the time through which it was decided before.
+        Schedules that stay due are noted in `open_`, each with the time through which it was decided before.
         """
         held = await self._hold(ids, open_)
-        commits = [commit for each in held if (commit := self._decided(each, now)) is not None]
+        commits = [commit for schedule in held if (commit := self._decided(schedule, now)) is not None]
         decided = {commit.held.id for commit in commits}
         handed = await self._handing.hand_over(self._registry, commits, now)
-        failed, done = [each for each in handed if each.error], [each for each in handed if each.is_done]
+        failed, done = [job for job in handed if job.error], [job for job in handed if job.is_done]
         before = {commit.held.id: commit.record.recorded.decided_through for commit in commits}
-        open_.update({each.commit.held.id: before[each.commit.held.id] for each in failed})
+        open_.update({job.commit.held.id: before[job.commit.held.id] for job in failed})
         try:
             await self._fail(failed)
-            await self._store.release([each for each in held if each.id not in decided])
+            await self._store.release([schedule for schedule in held if schedule.id not in decided])
             return await self._commit(done)
         except Unanswered as error:
             open_.update(before)

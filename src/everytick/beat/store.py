@@ -41,7 +41,8 @@ T = TypeVar("T")
 CHUNK = 200
 """Most schedules in one question: Redis answers no other client meanwhile, and 200 take it some milliseconds."""
 
-_LONGEST_ERROR = 2_000
+_LONGEST_ERROR_CHARACTERS = 2_000
+"""How much of an error a record keeps: it is for people who read it there."""
 
 
 @value
@@ -110,7 +111,7 @@ class BeatStore:
         try:
             answers = json.loads(await self._ask(ScriptCall(HOLD, keys, token, milliseconds(self._lock_ttl))))
         except Unanswered as error:
-            await self._let_go(locks)
+            await self._release_maybe_taken(locks)
             return [NotHeldSchedule(id, str(error) or type(error).__name__) for id in ids]
         return [_held(id, lock, *answer) for id, lock, answer in zip(ids, locks, answers, strict=True)]
 
@@ -121,7 +122,7 @@ class BeatStore:
             raise answer
         return answer
 
-    async def _let_go(self, locks: Sequence[ScheduleLock]) -> None:
+    async def _release_maybe_taken(self, locks: Sequence[ScheduleLock]) -> None:
         """Release locks of which Redis may have taken some before the answer was lost. They end by themselves too."""
         try:
             await called(self._client, [lock.release_call() for lock in locks])
@@ -134,10 +135,10 @@ class BeatStore:
         Tell for each whether its record was still the same, or why Redis did not write it.
         """
         keys = [self._keys.index]
-        for each in commits:
-            keys += (self._keys.state(each.held.id), each.held.lock.key)
-        written = json.dumps([_written(each) for each in commits])
-        answers = json.loads(await self._ask(ScriptCall(COMMIT, keys, written)))
+        for commit in commits:
+            keys += (self._keys.state(commit.held.id), commit.held.lock.key)
+        changes = json.dumps([_written(commit) for commit in commits])
+        answers = json.loads(await self._ask(ScriptCall(COMMIT, keys, changes)))
         return [answer if isinstance(answer, str) else answer == 1 for answer in answers]
 
     async def fail(self, failures: Sequence[tuple[HeldSchedule, str]]) -> list[str]:
@@ -153,7 +154,7 @@ class BeatStore:
                 [self._keys.state(held.id), held.lock.key],
                 "" if held.record is None else held.record.fence,
                 held.lock.token,
-                error[:_LONGEST_ERROR],
+                error[:_LONGEST_ERROR_CHARACTERS],
             )
             for held, error in failures
         ]
@@ -167,22 +168,22 @@ class BeatStore:
 
     async def indexed(self, ids: Sequence[str]) -> list[bool]:
         """Tell for each schedule whether the index has it."""
-        found: list[bool] = []
+        is_indexed: list[bool] = []
         for chunk in chunks(ids):
             scores: list[Any] = await answered(self._client.zmscore(self._keys.index, list(chunk)))
-            found += [each is not None for each in scores]
-        return found
+            is_indexed += [score_ is not None for score_ in scores]
+        return is_indexed
 
     async def records(self, ids: Sequence[str]) -> list[StoredRecord | None]:
         """Return what is recorded of schedules; None for a record that cannot be read."""
-        found: list[StoredRecord | None] = []
+        records: list[StoredRecord | None] = []
         for chunk in chunks(ids):
             pipe = self._client.pipeline(transaction=False)
             for id in chunk:
                 pipe.hmget(self._keys.state(id), DECIDING_FIELDS)
             answers = await answered(pipe.execute(raise_on_error=False))
-            found += [None if isinstance(answer, Exception) else _readable(answer)[0] for answer in answers]
-        return found
+            records += [None if isinstance(answer, Exception) else _readable(answer)[0] for answer in answers]
+        return records
 
     async def state(self, id: str) -> ScheduleState:
         """Return what is recorded of one schedule.
@@ -190,10 +191,10 @@ class BeatStore:
         Raise UnreadableRecord if that is not what a beat writes, and StoreUnavailable if Redis does not answer.
         """
         try:
-            found: Any = await answered(self._client.hgetall(self._keys.state(id)))
+            fields: Any = await answered(self._client.hgetall(self._keys.state(id)))
         except Unanswered as error:
             raise StoreUnavailable("Redis", str(error) or type(error).__name__) from error
-        return read_state(id, found)
+        return read_state(id, fields)
 
     async def enroll(self, looks: Sequence[tuple[str, datetime]]) -> None:
         """Let schedules be looked at no later than at these times."""
@@ -221,9 +222,9 @@ class BeatStore:
         await called(self._client, [ScriptCall(FORGET, [self._keys.index], id, score(due_before)) for id in ids])
 
 
-def chunks(given: Sequence[T]) -> list[Sequence[T]]:
+def chunks(items: Sequence[T]) -> list[Sequence[T]]:
     """Cut a sequence into parts that Redis answers quickly."""
-    return [given[start : start + CHUNK] for start in range(0, len(given), CHUNK)]
+    return [items[start : start + CHUNK] for start in range(0, len(items), CHUNK)]
 
 
 def _held(id: str, lock: ScheduleLock, word: str, found: Sequence[Any] | str = "") -> HeldSchedule | NotHeldSchedule:
