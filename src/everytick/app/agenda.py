@@ -169,7 +169,7 @@ class Agendas(JobVersions):
 
     async def _rescheduled(self, schedules: Mapping[str, str]) -> list[Job]:
         """Return these jobs with these schedules; the window stands in the schedule then, and no longer beside it."""
-        from everytick.app.lookups import schedule_of
+        from everytick.app.text_reading import schedule_of
         from everytick.sources.drafting import edited
 
         store = await self._opened()

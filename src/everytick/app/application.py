@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from everytick.app.adding_tasks import name_of
 from everytick.app.agenda import Agendas
 from everytick.app.definition import Definition, JobMaker, job_function, refuse_unfilled_tasks
+from everytick.app.definition_places import Place, place_of_caller
 from everytick.app.file_requests import FileRequests
 from everytick.app.fleet import Fleet
 from everytick.app.job_overviews import JobOverviews
 from everytick.app.limiting import LimitRequests
-from everytick.app.lookups import common, in_zone, readable, schedule_of
 from everytick.app.metering import Metering
 from everytick.app.overviews import Overviews
-from everytick.app.places import Place, place_of_caller
 from everytick.app.questions import Questions
 from everytick.app.schedule_previews import SchedulePreviews
 from everytick.app.serving import Serving
+from everytick.app.text_reading import common, in_zone, readable, schedule_of
 from everytick.domain.config import UNSET, Level, overrides
 from everytick.domain.contradictions import surprises
 from everytick.domain.job import Job, TaskDefinition, define_job

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from everytick.app.guarding import Guarding
-from everytick.app.lookups import moment_of
+from everytick.app.text_reading import moment_of
 from everytick.domain.backfills import FASTEST_RATE, RATE, BackfillOrder, BackfillStatus
 from everytick.domain.durations import duration, format_duration
 from everytick.domain.lookups import NewestBackfills

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from typing import Self
 
+    from everytick.app.definition_places import Place
     from everytick.app.handle import Handle
-    from everytick.app.places import Place
     from everytick.runners.context import Context
     from everytick.stores.base import JobRecord
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from everytick.app.folder import JobsFolder
+    from everytick.app.watched_folder import JobsFolder
     from everytick.domain.nodes import NodeFacts
     from everytick.domain.occurrence import Occurrence
     from everytick.domain.statuses import OccurrenceStatus

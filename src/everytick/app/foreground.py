@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, NoReturn, Protocol, Self
 
-from everytick.app.lines import tell, waiting_for
+from everytick.app.console_lines import tell, waiting_for
 from everytick.app.sd_notify import Supervisor
 from everytick.errors import StoreBroken, StoreGone, StoreUnavailable
 from everytick.node.health import Backoff

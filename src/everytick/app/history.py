@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from everytick.app.lookups import moment_of
+from everytick.app.text_reading import moment_of
 from everytick.domain.decisions import Span, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.lookups import Editions, Spans

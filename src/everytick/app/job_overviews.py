@@ -83,7 +83,7 @@ class JobOverviews(OccurrenceOverviews, JobYears):
 
     async def _overview(self, name: str) -> JobOverview:
         """Return what the page of a job shows; also of one that was removed."""
-        from everytick.app.covering import coverage_of
+        from everytick.app.coverage import coverage_of
         from everytick.app.questions import last_results, upcoming_among
         from everytick.app.versions import versions_among, versions_read
         from everytick.domain.questions import Lengths, QuestionBatch

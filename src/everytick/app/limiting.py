@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everytick.app.lookups import moment_of
 from everytick.app.store_access import StoreAccess
+from everytick.app.text_reading import moment_of
 from everytick.domain.lookups import LimitsAndBrakes
 from everytick.errors import InvalidLimit
 
@@ -110,7 +110,7 @@ def _window(
     begins: Schedule | str | None, ends: Schedule | str | None, timezone: str
 ) -> tuple[Schedule, Schedule] | tuple[()]:
     """Return the schedules of a window that comes again; nothing where none is given."""
-    from everytick.app.lookups import in_zone, schedule_of
+    from everytick.app.text_reading import in_zone, schedule_of
     from everytick.schedules.combine import calendars_of
 
     if begins is None and ends is None:

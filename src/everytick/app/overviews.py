@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everytick.app.lookups import moment_of
 from everytick.app.store_access import StoreAccess
+from everytick.app.text_reading import moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -134,7 +134,7 @@ class Overviews(StoreAccess):
         An instant that is to come is in no span. Up to 10,000 instants are told of: `is_cut` and `through` of the
         answer say where it ends. `backfill` repairs what is missing.
         """
-        from everytick.app.covering import coverage_of
+        from everytick.app.coverage import coverage_of
 
         store = await self._opened()
         record = await self._find_past(store, job)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from everytick.answers.values import JobStatus, UpcomingRun
-from everytick.app.finding import Finding
-from everytick.app.lookups import moment_of
 from everytick.app.outlook import broken_now, outlook
+from everytick.app.store_lookups import StoreLookups
+from everytick.app.text_reading import moment_of
 from everytick.domain.lookups import Breaches, LaterRequests, LimitsAndBrakes, Promises
 from everytick.errors import NotFound
 
@@ -40,7 +40,7 @@ _RUNS_SEARCHED = 60
 """How many of the newest occurrences of a job are searched for its last end: as many as a page of the job shows."""
 
 
-class Questions(Finding):
+class Questions(StoreLookups):
     """The questions; none of them changes anything."""
 
     settings: NodeSettings

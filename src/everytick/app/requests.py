@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from everytick.app.acting import acting
 from everytick.app.backfills import Backfills
 from everytick.app.handle import Handle
-from everytick.app.lookups import moment_of
+from everytick.app.text_reading import moment_of
 from everytick.domain.config import UNSET, Unset
 from everytick.domain.durations import duration, later
 from everytick.domain.names import checked_name

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from everytick.app.background import Background
     from everytick.app.definition import Definition
-    from everytick.app.folder import JobsFolder
     from everytick.app.serving import Listening
+    from everytick.app.watched_folder import JobsFolder
     from everytick.domain.changes import Change
     from everytick.domain.job import Job
     from everytick.errors import TooManyEditions
@@ -138,7 +138,7 @@ class Lifecycle(StoreAccess):
         store = await self._opened_here()
         refused = await self._sync_skipping_refused()
         if self.jobs_folder is not None:
-            from everytick.app.folder import JobsFolder
+            from everytick.app.watched_folder import JobsFolder
 
             self._folder = JobsFolder(store, self.jobs_folder, self.jobs_owner, self._defined_names())
             await self._folder.read()
@@ -319,7 +319,7 @@ class Lifecycle(StoreAccess):
 
     async def _greet(self) -> None:
         """Say in one line what runs here, on which store, and when the first job runs."""
-        from everytick.app.lines import greeting, tell
+        from everytick.app.console_lines import greeting, tell
 
         store = await self._opened()
         jobs = [definition.job for definition in tuple(self._definitions.values())]

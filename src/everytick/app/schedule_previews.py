@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from everytick.app.lookups import future, moment_of, now_or_later
 from everytick.app.schedule_requests import ScheduleRequests, coming_instant, spoken_of
+from everytick.app.text_reading import future, moment_of, now_or_later
 from everytick.domain.values import value
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from everytick.app.lookups import future, moment_of, now_or_later
 from everytick.app.requests import Requests
+from everytick.app.text_reading import future, moment_of, now_or_later
 from everytick.domain.config import UNSET
 from everytick.domain.lookups import LaterRequests
 from everytick.errors import Conflict, InvalidInstant, InvalidPolicies, shown

@@ -110,8 +110,8 @@ class Serving(Lifecycle):
 
     def serve(self, listening: Listening | None = None) -> None:
         """Serve the application without a node until Ctrl-C or SIGTERM. Raise OSError if the port is taken."""
+        from everytick.app.console_lines import tell
         from everytick.app.foreground import until_told
-        from everytick.app.lines import tell
 
         server = self.web_server(listening)
 
@@ -139,7 +139,7 @@ class Serving(Lifecycle):
         """Write the link that makes the first admin, where all have to sign in and there is no user yet."""
         if listening.access is None or listening.access.auth != "users" or await self.people.has_users():
             return
-        from everytick.app.lines import tell
+        from everytick.app.console_lines import tell
 
         secret = (await self.people.first_link()).text
         tell(f"there is no user yet; this link makes the first admin, once, within an hour: {url}welcome?link={secret}")
@@ -154,7 +154,7 @@ class Serving(Lifecycle):
         import asyncio
         import logging
 
-        from everytick.app.lines import tell
+        from everytick.app.console_lines import tell
 
         log = logging.getLogger("everytick.web")
         try:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
-from everytick.app.lookups import readable, schedule_of
 from everytick.app.schedule_requests import ScheduleRequests
+from everytick.app.text_reading import readable, schedule_of
 from everytick.domain.job import Job
 from everytick.domain.lookups import Editions
 from everytick.domain.names import checked_name

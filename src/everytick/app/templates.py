@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
-    from everytick.app.places import Place
+    from everytick.app.definition_places import Place
     from everytick.domain.config import Overrides
     from everytick.domain.job import TaskDefinition
     from everytick.domain.schedule import Schedule

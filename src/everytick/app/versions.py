@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from everytick.answers.values import JobVersion, PartChange, RolloutStatus, VersionDiff
-from everytick.app.lookups import readable, schedule_of
 from everytick.app.stored_jobs import API, StoredJobs, update_policy_of
+from everytick.app.text_reading import readable, schedule_of
 from everytick.domain.lookups import Editions
 from everytick.errors import NotFound, VersionConflict
 

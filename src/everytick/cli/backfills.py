@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from everytick.answers.fleet import backfill_data
+from everytick.cli.asking import ask, look, who
+from everytick.cli.common_options import Noun, Verb
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import short
-from everytick.cli.options import confirm, in_utc, reading, sure, watchable
 from everytick.cli.output import length, say, show_json, show_pairs, show_table, write
-from everytick.cli.session import ask, look, who
-from everytick.cli.state import Noun, Verb
 from everytick.cli.times import Times
+from everytick.cli.verb_options import confirm, in_utc, reading, sure, watchable
 from everytick.domain.backfills import RATE
 from everytick.errors import shown
 from everytick.exits import Exit

@@ -19,7 +19,7 @@ def job_argument(name: str, **attributes: Any) -> Callable[[F], F]:
 
 def job_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the job names that begin with this text, none after any error: a completion must print no errors."""
-    from everytick.cli.session import look
+    from everytick.cli.asking import look
 
     try:
         with ctx.scope(cleanup=False):

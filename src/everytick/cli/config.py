@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from everytick.cli.common_options import Noun, state
 from everytick.cli.output import show_json, show_table
-from everytick.cli.state import Noun, state
 from everytick.cli.times import Times
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def show(origin: bool, as_json: bool) -> None:
 
 def _settings() -> Iterator[tuple[str, str, str]]:
     """Return each setting with its value for people and its origin. Code wins over the built-in value."""
-    from everytick.cli.session import loaded
+    from everytick.cli.loading import loaded
     from everytick.config.settings import NODE_KEYS, SettingPlace, shown_value
 
     settings = state().settings

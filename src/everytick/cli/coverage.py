@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.answers.wire import data_of
+from everytick.cli.asking import look
+from everytick.cli.common_options import Verb
 from everytick.cli.completing import job_argument
-from everytick.cli.options import reading
 from everytick.cli.output import say, show_json, show_table
-from everytick.cli.session import look
-from everytick.cli.state import Verb
 from everytick.cli.times import Times
+from everytick.cli.verb_options import reading
 from everytick.errors import shown
 from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from everytick.app import Everytick
-    from everytick.app.covering import CoverageLedger
+    from everytick.app.coverage import CoverageLedger
 
 _REPAIRS = 5
 """Most gaps that are shown with the backfill that fills them."""

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from everytick.cli.applications import address_of_app
+from everytick.cli.asking import ask, store_of_app, who
+from everytick.cli.common_options import Noun
 from everytick.cli.exits import Refused
-from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import say, show_json, show_pairs, write
 from everytick.cli.progress import ProgressDisplay
-from everytick.cli.session import address_of_app, ask, store_of_app, who
-from everytick.cli.state import Noun
 from everytick.cli.times import Times
+from everytick.cli.verb_options import confirm, reading, sure
 from everytick.errors import shown
 from everytick.exits import Exit
 

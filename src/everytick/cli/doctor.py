@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
+from everytick.cli.applications import how_to_run
+from everytick.cli.asking import look, store_of_app
+from everytick.cli.common_options import Verb, state
 from everytick.cli.exits import Refused
-from everytick.cli.options import reading
 from everytick.cli.output import length, show_json, show_table
-from everytick.cli.session import how_to_run, look, store_of_app
-from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
+from everytick.cli.verb_options import reading
 from everytick.domain.lookups import ParkedJobs
 from everytick.errors import SchemaMismatch, StoreUnavailable, shown
 from everytick.exits import Exit
@@ -230,7 +231,7 @@ def folder_checks(folder: Path | None) -> Iterator[Check]:
 
 def jobs_checks(folder: Path | None) -> Iterator[Check]:
     """Give the mistakes in the folder of job files, and those of its rights."""
-    from everytick.app.lines import counted
+    from everytick.app.console_lines import counted
     from everytick.sources.files import read_all
 
     if folder is None:

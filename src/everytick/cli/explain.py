@@ -9,14 +9,15 @@ import click
 
 from everytick.answers.occurrences import explanation_data
 from everytick.answers.schedules import CHANGES_WITHIN, explained
+from everytick.cli.applications import WAYS
+from everytick.cli.asking import look
+from everytick.cli.common_options import Verb, state
 from everytick.cli.exits import Refused
 from everytick.cli.ids import with_short_ids
 from everytick.cli.next import upcoming
-from everytick.cli.options import reading
 from everytick.cli.output import listed, say, show_json, show_pairs, show_table, show_text
-from everytick.cli.session import WAYS, look
-from everytick.cli.state import Verb, state
 from everytick.cli.times import Times, zone_of
+from everytick.cli.verb_options import reading
 from everytick.errors import NotFound, shown
 from everytick.exits import Exit
 from everytick.schedules.clock_changes import change_words, clock_changes
@@ -123,7 +124,7 @@ async def _undecided(app: Everytick, job: str) -> Sequence[datetime]:
 
 def _explain_schedule_or_job(text: str, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
     """Explain the text as a schedule. If it is none and an application or a store is named, as the name of a job."""
-    from everytick.app.lookups import schedule_of
+    from everytick.app.text_reading import schedule_of
     from everytick.errors import InvalidSchedule
 
     try:
@@ -152,7 +153,7 @@ def _kind_meant(text: str) -> str:
 
 def _explain_schedule(read: Schedule, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
     """Show a schedule in words, with the instants around now and its clock changes. No store is opened."""
-    from everytick.app.lookups import in_zone
+    from everytick.app.text_reading import in_zone
 
     schedule = in_zone(read, zone_of(tz) or "UTC")
     now = datetime.now(UTC)

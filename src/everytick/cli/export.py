@@ -11,13 +11,13 @@ import click
 
 from everytick.answers.occurrences import occurrence_data
 from everytick.answers.wire import plain
+from everytick.cli.asking import look
+from everytick.cli.common_options import Noun
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
-from everytick.cli.options import status_option
 from everytick.cli.output import is_terminal, safe, say
-from everytick.cli.session import look
-from everytick.cli.state import Noun
 from everytick.cli.times import Times, before
+from everytick.cli.verb_options import status_option
 from everytick.errors import shown
 from everytick.exits import Exit
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import click
 
 from everytick.answers.runs_to_come import SIGNS, change_data
+from everytick.cli.applications import is_remote, store_beside
+from everytick.cli.asking import ask, look, store_of_app, who
+from everytick.cli.common_options import Verb, state
 from everytick.cli.exits import Refused
-from everytick.cli.options import agreed, confirm, reading, sure
 from everytick.cli.output import safe, say, show_json, show_table, write
 from everytick.cli.progress import ProgressDisplay
-from everytick.cli.session import ask, is_remote, look, store_beside, store_of_app, who
-from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
+from everytick.cli.verb_options import agreed, confirm, reading, sure
 from everytick.cli.versions import (
     RUNS,
     is_version,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.answers.fleet import proposal_data
-from everytick.cli.options import agreed, reading, sure
+from everytick.cli.asking import ask, look, who
+from everytick.cli.common_options import Verb
 from everytick.cli.output import say, show_json, show_table
-from everytick.cli.session import ask, look, who
-from everytick.cli.state import Verb
 from everytick.cli.times import Times
+from everytick.cli.verb_options import agreed, reading, sure
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from everytick.answers.occurrences import occurrence_data
+from everytick.cli.asking import look
+from everytick.cli.common_options import Verb
 from everytick.cli.completing import job_argument
 from everytick.cli.ids import short, with_short_ids
-from everytick.cli.options import reading, status_option, watchable
 from everytick.cli.output import say, show_json, show_table
-from everytick.cli.session import look
-from everytick.cli.state import Verb
 from everytick.cli.times import Times, before
+from everytick.cli.verb_options import reading, status_option, watchable
 from everytick.domain.decisions import Why
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
+from everytick.cli.common_options import Noun
 from everytick.cli.exits import Refused
 from everytick.cli.output import say
-from everytick.cli.state import Noun
 from everytick.errors import shown
 from everytick.exits import Exit
 
@@ -61,7 +61,7 @@ def _timezone(function: F) -> F:
 def _zone(ctx: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
     if given is None:
         return None
-    from everytick.app.lookups import zone_named
+    from everytick.app.text_reading import zone_named
 
     return zone_named(given).name
 

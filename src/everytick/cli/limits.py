@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from everytick.answers.fleet import limits_data
-from everytick.cli.options import in_utc, reading, watchable
+from everytick.cli.asking import ask, look, who
+from everytick.cli.common_options import Noun, Verb, state
 from everytick.cli.output import say, show_json, show_table
-from everytick.cli.session import ask, look, who
-from everytick.cli.state import Noun, Verb, state
 from everytick.cli.times import Times
+from everytick.cli.verb_options import in_utc, reading, watchable
 from everytick.errors import shown
 
 if TYPE_CHECKING:

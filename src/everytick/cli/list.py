@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.answers.jobs import job_data, word
+from everytick.cli.applications import how_to_run
+from everytick.cli.asking import look
+from everytick.cli.common_options import Verb
 from everytick.cli.jobs import with_status
 from everytick.cli.limits import tell_brakes
 from everytick.cli.node_reports import tell_broken
-from everytick.cli.options import reading, watchable
 from everytick.cli.output import is_terminal, say, show_json, show_table
 from everytick.cli.promises import breach_words
-from everytick.cli.session import how_to_run, look
-from everytick.cli.state import Verb
 from everytick.cli.times import Times
+from everytick.cli.verb_options import reading, watchable
 from everytick.errors import shown
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from everytick.cli.applications import is_remote
+from everytick.cli.asking import look
+from everytick.cli.common_options import Verb
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.history import last_of_each
 from everytick.cli.ids import occurrence_or_job
 from everytick.cli.output import is_terminal, safe, say
-from everytick.cli.session import is_remote, look
-from everytick.cli.state import Verb
 from everytick.errors import shown
 from everytick.exits import Exit
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from everytick import __version__
+from everytick.cli.common_options import Noun, State
 from everytick.cli.exits import code_of, sentence_of
-from everytick.cli.state import Noun, State
 from everytick.exits import Exit
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from everytick.cli.common_options import state
 from everytick.cli.exits import Refused
-from everytick.cli.options import confirm
 from everytick.cli.output import say, write
-from everytick.cli.state import state
+from everytick.cli.verb_options import confirm
 from everytick.domain.durations import format_duration
 from everytick.errors import shown
 

@@ -28,7 +28,7 @@ def is_named(given: str) -> bool:
 
 def named_stores(given: Sequence[str]) -> dict[str, Everytick]:
     """Return an application without jobs for each store, by its name. Raise Refused if two have one name."""
-    from everytick.cli.session import store_application
+    from everytick.cli.applications import store_application
 
     found: dict[str, Everytick] = {}
     for text in given:

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from everytick.cli.applications import address_of_app, application, is_remote
+from everytick.cli.asking import NoTables, look
+from everytick.cli.common_options import Verb
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import with_short_ids
 from everytick.cli.limits import tell_brakes
-from everytick.cli.options import reading
 from everytick.cli.output import is_terminal, say, show_json, show_table
-from everytick.cli.session import NoTables, address_of_app, application, is_remote, look
-from everytick.cli.state import Verb
 from everytick.cli.times import Times, zone_of
+from everytick.cli.verb_options import reading
 from everytick.domain.limits import reaches_of_job
 from everytick.errors import NotFound, StoreUnavailable, shown
 from everytick.exits import Exit

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.answers.fleet import node_data, node_state
-from everytick.cli.options import reading, watchable
+from everytick.cli.applications import how_to_run
+from everytick.cli.asking import look
+from everytick.cli.common_options import Verb
 from everytick.cli.output import columns, is_terminal, say, show_json, show_table
-from everytick.cli.session import how_to_run, look
-from everytick.cli.state import Verb
 from everytick.cli.times import Times
+from everytick.cli.verb_options import reading, watchable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

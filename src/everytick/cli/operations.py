@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from everytick.cli.asking import ask, who
+from everytick.cli.common_options import Verb
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import whole_id
-from everytick.cli.options import agreed, confirm, in_utc, one_of, sure
 from everytick.cli.output import say, write
-from everytick.cli.session import ask, who
-from everytick.cli.state import Verb
 from everytick.cli.times import Times
+from everytick.cli.verb_options import agreed, confirm, in_utc, one_of, sure
 from everytick.errors import shown
 from everytick.exits import Exit
 

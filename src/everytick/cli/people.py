@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from everytick.cli.asking import ask, look
+from everytick.cli.common_options import Noun, Verb
 from everytick.cli.exits import Refused
-from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import say, show_json, show_table
-from everytick.cli.session import ask, look
-from everytick.cli.state import Noun, Verb
 from everytick.cli.times import Times
+from everytick.cli.verb_options import confirm, reading, sure
 from everytick.exits import Exit
 
 if TYPE_CHECKING:

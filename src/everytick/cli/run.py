@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from everytick.cli.common_options import Verb, setting_option, state
 from everytick.cli.exits import Refused
 from everytick.cli.history import FAILED
-from everytick.cli.state import Verb, setting_option, state
 from everytick.errors import shown
 from everytick.exits import Exit
 
@@ -52,8 +52,8 @@ _FIRST_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.02, 0.5
 )
 def run_verb(no_web: bool, drain: bool, once: bool) -> int:
     """Run the application."""
+    from everytick.cli.applications import application
     from everytick.cli.logging import set_up, tell_open_secrets
-    from everytick.cli.session import application
 
     settings = state().settings
     app = application(to_run=True)
@@ -104,8 +104,8 @@ class Failures:
 def _greet(app: Everytick, once: bool) -> None:
     import logging
 
-    from everytick.app.lines import where
-    from everytick.cli.session import address_of_app
+    from everytick.app.console_lines import where
+    from everytick.cli.applications import address_of_app
 
     what = "runs what is due and leaves" if once else "Ctrl-C stops it, a second leaves at once"
     slots, queues = app.settings.slots, ", ".join(app.settings.queues)
@@ -115,8 +115,8 @@ def _greet(app: Everytick, once: bool) -> None:
 
 def _named(app: Everytick) -> str:
     """Return in words what runs here."""
-    from everytick.app.lines import counted
-    from everytick.cli.session import NAME
+    from everytick.app.console_lines import counted
+    from everytick.cli.applications import NAME
 
     code = "" if app.name == NAME else f"application {app.name} with {counted(len(app.definitions), 'job')}"
     folder = "" if app.jobs_folder is None else f"folder {app.jobs_folder}"
@@ -136,7 +136,7 @@ async def _once(app: Everytick) -> None:
     import signal
 
     from everytick.app.foreground import stop_signals
-    from everytick.cli.session import store_of_app
+    from everytick.cli.asking import store_of_app
 
     loop, here = asyncio.get_running_loop(), asyncio.current_task()
     assert here is not None, "a coroutine that runs is a task"
@@ -162,7 +162,7 @@ async def _is_left(app: Everytick, now: datetime) -> bool:
 
     A retry that a node waits for itself, for 5 seconds at most, is part of it; one that is further away is not.
     """
-    from everytick.cli.session import store_of_app
+    from everytick.cli.asking import store_of_app
     from everytick.domain.statuses import OccurrenceStatus as Status
     from everytick.stores.base import HistoryFilter
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from everytick.cli.common_options import Verb, note_option, setting_option, state
 from everytick.cli.exits import Refused
-from everytick.cli.state import Verb, note_option, setting_option, state
 from everytick.errors import MissingExtra
 from everytick.exits import Exit
 
@@ -86,7 +86,7 @@ def _serve(where: Listening, several: Sequence[str]) -> None:
         _begin_log()
         serve_stores(ticks, where)
     else:
-        from everytick.cli.session import application
+        from everytick.cli.applications import application
 
         app = application()
         _begin_log()

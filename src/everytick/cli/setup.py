@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from everytick.cli.common_options import Noun, Verb, state
 from everytick.cli.exits import Refused
 from everytick.cli.output import say, write
-from everytick.cli.state import Noun, Verb, state
 from everytick.errors import shown
 from everytick.exits import Exit
 
@@ -205,7 +205,8 @@ WantedBy=multi-user.target
 @click.option("--user", metavar="NAME", help="User to run as (default: you).")
 def print_unit(user: str | None) -> None:
     """Write a unit that runs the application or the folder of jobs here."""
-    from everytick.cli.session import application, who
+    from everytick.cli.applications import application
+    from everytick.cli.asking import who
 
     app = application(to_run=True)
     named = dict(_named(app))

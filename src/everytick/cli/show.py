@@ -8,15 +8,15 @@ import click
 
 from everytick.answers.jobs import job_data, job_details, promise_details, set_policies, word
 from everytick.answers.occurrences import attempt_data, occurrence_data
+from everytick.cli.asking import look
+from everytick.cli.common_options import Verb
 from everytick.cli.completing import job_argument
 from everytick.cli.history import last_of_each, names_of, took
 from everytick.cli.ids import may_be_occurrence, occurrence_or_job
-from everytick.cli.options import reading
 from everytick.cli.output import as_json_text, is_terminal, listed, show_json, show_pairs, show_table, show_text
 from everytick.cli.promises import promise_pairs
-from everytick.cli.session import look
-from everytick.cli.state import Verb
 from everytick.cli.times import Times
+from everytick.cli.verb_options import reading
 from everytick.domain.headlines import headline
 from everytick.domain.templates import SCHEDULE, TASKS
 

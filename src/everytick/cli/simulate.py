@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from everytick.cli.applications import address_of_app, refuse_remote
+from everytick.cli.asking import ask, store_of_app
+from everytick.cli.common_options import Verb, state
 from everytick.cli.exits import Refused
-from everytick.cli.options import reading
 from everytick.cli.output import is_terminal, say, show_json, show_pairs, show_table, write
-from everytick.cli.session import address_of_app, ask, refuse_remote, store_of_app
-from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
+from everytick.cli.verb_options import reading
 from everytick.errors import EverytickError, shown
 from everytick.exits import Exit
 from everytick.schedules.clock_changes import change_words, clock_changes

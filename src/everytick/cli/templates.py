@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from everytick.cli.common_options import Verb, state
 from everytick.cli.files import read_files, told
+from everytick.cli.loading import loaded
 from everytick.cli.output import show_json, show_table
-from everytick.cli.session import loaded
-from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
 from everytick.exits import Exit
 

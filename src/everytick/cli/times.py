@@ -69,7 +69,7 @@ class Times:
 
     def read(self, text: str) -> datetime:
         """Return the moment of an ISO-8601 text. One without an offset is in this time zone."""
-        from everytick.app.lookups import moment_of
+        from everytick.app.text_reading import moment_of
 
         written = re.sub(r"^(\d{4}-\d\d-\d\d) (?=\d)", r"\1T", text.strip())
         has_zone = re.search(r"(Z|T.*[+-]\d\d(:?\d\d)?|\])$", written)
@@ -111,6 +111,6 @@ def zone_of(name: str | None) -> str | None:
     """Return the time zone of this name. The error suggests a similar name."""
     if name is None:
         return None
-    from everytick.app.lookups import zone_named
+    from everytick.app.text_reading import zone_named
 
     return zone_named(name).name

@@ -8,12 +8,12 @@ import click
 
 from everytick.answers.jobs import version_data
 from everytick.answers.runs_to_come import diff_data, runs_data
+from everytick.cli.asking import ask, look, who
+from everytick.cli.common_options import Verb
 from everytick.cli.completing import job_argument
-from everytick.cli.options import agreed, confirm, reading, sure
 from everytick.cli.output import say, show_json, show_pairs, show_table, show_text, write
-from everytick.cli.session import ask, look, who
-from everytick.cli.state import Verb
 from everytick.cli.times import Times
+from everytick.cli.verb_options import agreed, confirm, reading, sure
 from everytick.errors import shown
 
 if TYPE_CHECKING:

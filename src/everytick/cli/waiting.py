@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from everytick.cli.applications import how_to_run
 from everytick.cli.exits import Refused
 from everytick.cli.output import as_json_text, has_colour, is_terminal, length, safe, say
-from everytick.cli.session import how_to_run
 from everytick.errors import NotFound, shown
 from everytick.exits import Exit
 

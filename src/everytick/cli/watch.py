@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from everytick.cli.common_options import Verb
 from everytick.cli.exits import Refused
 from everytick.cli.output import say
-from everytick.cli.state import Verb
 from everytick.errors import EverytickError
 from everytick.exits import Exit
 

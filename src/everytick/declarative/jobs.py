@@ -14,7 +14,7 @@
 from datetime import timedelta
 from functools import lru_cache
 
-from everytick.app.lookups import in_zone
+from everytick.app.text_reading import in_zone
 from everytick.declarative.documents import TaskDocument, target_of, written
 from everytick.declarative.names import job_name
 from everytick.declarative.registrations import Registration

@@ -13,18 +13,18 @@ from everytick.app.readiness import Readiness
 from everytick.web import api, health, metrics, pages, static
 from everytick.web.agenda_cache import AgendaCache
 from everytick.web.asking import Identify
-from everytick.web.board import Board
 from everytick.web.csrf import FormCookie
 from everytick.web.headers import Headers
 from everytick.web.identity import Identity
 from everytick.web.kept_pages import KeptPages
 from everytick.web.known_jobs import KnownJobs
-from everytick.web.limits import BodyLimits
+from everytick.web.now_board import Board
 from everytick.web.oidc import provider_of
 from everytick.web.paths import NamesWithSlashes
 from everytick.web.problems import add_handlers
 from everytick.web.proxies import TrustedProxies
 from everytick.web.rates import RateLimits, Rates
+from everytick.web.request_limits import BodyLimits
 from everytick.web.streams import Hub
 from everytick.web.submissions import Submissions
 

@@ -96,7 +96,7 @@ class Examined:
 
 def read_expression(text: str, *, dialect: str = "cron", zone: str = "UTC", fold: str = "", gap: str = "") -> Schedule:
     """Return the schedule that was typed. Raise `InvalidSchedule` with what is wrong, and why."""
-    from everytick.app.lookups import in_zone
+    from everytick.app.text_reading import in_zone
     from everytick.schedules.codec import schedule
 
     typed = text.strip()

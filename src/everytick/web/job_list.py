@@ -14,7 +14,7 @@ from everytick.app.store_access import open_store
 from everytick.domain.lookups import Breaches
 from everytick.domain.statuses import ACTIVE, OccurrenceStatus
 from everytick.domain.values import value
-from everytick.web.standing import overruns
+from everytick.web.job_standing import overruns
 from everytick.web.words import LATE_AFTER
 
 if TYPE_CHECKING:

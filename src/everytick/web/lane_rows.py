@@ -13,6 +13,7 @@ from everytick.domain.statuses import FAILURES, OccurrenceStatus
 from everytick.domain.upcoming import coming_runs, pause_at, skipped_by_hand
 from everytick.domain.values import value
 from everytick.web import words
+from everytick.web.job_standing import late_by, overruns, state_of
 from everytick.web.pictures.bands import BandCounts, band_picture, steps_of
 from everytick.web.pictures.elements import NOTHING, element, joined
 from everytick.web.pictures.lanes import (
@@ -24,7 +25,6 @@ from everytick.web.pictures.lanes import (
     marks_of,
 )
 from everytick.web.pictures.marks import percent
-from everytick.web.standing import late_by, overruns, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from everytick.domain.questions import Bucket, Glance, JobLengths
     from everytick.domain.snapshots import JobSnapshot
     from everytick.stores.base import JobRecord
-    from everytick.web.board import FleetState, Sight
+    from everytick.web.now_board import FleetState, Sight
     from everytick.web.pictures.axis import Axis
     from everytick.web.words import Viewer
 

@@ -15,20 +15,20 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from everytick import __version__
 from everytick.access.settings import AccessSettings
 from everytick.app import Everytick
+from everytick.app.console_lines import tell
 from everytick.app.foreground import until_told
-from everytick.app.lines import tell
 from everytick.app.serving import Listening
 from everytick.errors import StoreUnavailable
 from everytick.web import static
 from everytick.web.asgi import Service, asgi
 from everytick.web.headers import Headers
-from everytick.web.limits import BodyLimits
 from everytick.web.mounting import StoreMount, mounted
 from everytick.web.pages import stores
 from everytick.web.paths import link, path_of
 from everytick.web.problems import add_handlers
 from everytick.web.proxies import TrustedProxies
 from everytick.web.rates import RateLimits, Rates
+from everytick.web.request_limits import BodyLimits
 from everytick.web.service import WebServer
 
 _log = logging.getLogger("everytick.web")

@@ -18,7 +18,7 @@ from everytick.app import Everytick
 from everytick.domain.values import value
 from everytick.node.events import Event, Happening
 from everytick.web.problems import Problem
-from everytick.web.watching import Watch
+from everytick.web.store_watch import Watch
 
 MOST_STREAMS = 200
 """Most open streams of one process: each costs a connection and some memory."""

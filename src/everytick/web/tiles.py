@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from everytick.domain.statuses import FAILURES, OccurrenceStatus
 from everytick.domain.values import value
 from everytick.web import words
+from everytick.web.job_standing import late_by
 from everytick.web.known_jobs import COMING
 from everytick.web.pictures.elements import NOTHING, element, joined
-from everytick.web.standing import late_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from markupsafe import Markup
 
-    from everytick.web.board import FleetState
+    from everytick.web.now_board import FleetState
     from everytick.web.words import Viewer
 
 _S = OccurrenceStatus

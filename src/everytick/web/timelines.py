@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from everytick.domain.values import value
 from everytick.web import words
 from everytick.web.lane_rows import LaneContext, LaneRow, band_counts, band_row, lane_row, planned_counts
-from everytick.web.looks import needing
+from everytick.web.needs_a_look import needing
 from everytick.web.pictures.axis import NOW_AT, Axis, labels, over, under
 from everytick.web.pictures.elements import NOTHING, element, joined
 from everytick.web.pictures.marks import percent
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from everytick.stores.base import JobRecord
-    from everytick.web.board import FleetState
-    from everytick.web.viewing import NowAsked, View
+    from everytick.web.now_board import FleetState
+    from everytick.web.now_view import NowAsked, View
 
 _LENS_BACK, _LENS_AHEAD = timedelta(minutes=10), timedelta(minutes=5)
 """What the lens shows: the minutes around now, which are some pixels in fifteen hours."""

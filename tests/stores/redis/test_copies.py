@@ -425,7 +425,7 @@ async def test_a_cancellation_is_never_swallowed(redis: Server, clock: ManualClo
 
 
 async def test_a_server_that_stands_still_is_away(redis: Server, clock: ManualClock, monkeypatch: Any) -> None:
-    monkeypatch.setattr("everytick.stores.redis.connections._SECONDS", 0.2)
+    monkeypatch.setattr("everytick.stores.redis.connections._ANSWER_SECONDS", 0.2)
     async with opened_redis(redis, clock) as store:
         await put(store, job())
         assert redis.pid is not None

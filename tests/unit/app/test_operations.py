@@ -580,7 +580,7 @@ async def test_an_occurrence_that_is_running_is_asked_to_stop(tick: Everytick, s
 
 def test_moments_may_name_their_zone() -> None:
     """A text with its zone in brackets is read there; one without anything is refused."""
-    from everytick.app.lookups import moment_of
+    from everytick.app.text_reading import moment_of
 
     assert moment_of("2026-11-16T10:00:00[Europe/Berlin]") == datetime(2026, 11, 16, 9, tzinfo=UTC)
     nobody_knows: Any = "2026-11-16T10:00:00"

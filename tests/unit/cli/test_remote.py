@@ -14,7 +14,7 @@ import pytest
 
 from everytick import Everytick, every
 from everytick.app.serving import Listening
-from everytick.cli.session import who
+from everytick.cli.asking import who
 from everytick.client import Client
 from everytick.testing import drain
 from everytick.web.service import WebServer

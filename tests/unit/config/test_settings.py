@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from everytick import Everytick
-from everytick.cli.session import _configured
+from everytick.cli.applications import _configured
 from everytick.config.settings import KEYS, NODE_KEYS, SettingPlace, gather, shown_value, without_password
 from everytick.errors import InvalidSetting
 from everytick.node.settings import NodeSettings

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from everytick.answers.wire import LARGEST_BODY
-from everytick.web.limits import DEEPEST, depth
+from everytick.web.request_limits import DEEPEST, depth
 
 PATH = "/api/jobs/nightly/trigger"
 JSON = {"content-type": "application/json"}

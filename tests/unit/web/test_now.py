@@ -17,8 +17,8 @@ from everytick.domain.nodes import NodeFacts
 from everytick.errors import NeedsApproval, StoreUnavailable
 from everytick.stores.memory import MemoryStore
 from everytick.testing import ManualClock
-from everytick.web.board import Board
 from everytick.web.known_jobs import KnownJobs
+from everytick.web.now_board import Board
 from tests.unit.web.conftest import client_of
 from tests.unit.web.histories import XSS, asked_at_end, faults_of, heading_of, main_of, takes, title_of
 from tests.unit.web.histories import pages_of as pages_at_end
@@ -427,7 +427,7 @@ def test_the_same_as_a_table_and_as_csv() -> None:
 
 @pytest.mark.parametrize("text", ["=cmd()", "+1", "@x"])
 def test_no_cell_of_the_csv_is_a_formula(text: str) -> None:
-    from everytick.web.tables import TableRow, written_csv
+    from everytick.web.timeline_table import TableRow, written_csv
 
     row = TableRow(ManualClock().now, "job", "failed", why=text)
 

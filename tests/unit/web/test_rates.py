@@ -13,10 +13,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from everytick import Everytick
 from everytick.access.throttle import Throttle
-from everytick.web import limits
+from everytick.web import request_limits
 from everytick.web.asgi import asgi
-from everytick.web.limits import DEEPEST, BodyLimits, depth
 from everytick.web.rates import RateLimits, Rates, network_of
+from everytick.web.request_limits import DEEPEST, BodyLimits, depth
 
 
 async def _yes(scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,7 +81,7 @@ def test_an_ipv6_customer_is_one(address: str, network: str) -> None:
 
 async def test_a_body_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """S8: slow-loris."""
-    monkeypatch.setattr(limits, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(request_limits, "BODY_SECONDS", 0.05)
     parts = iter([{"type": "http.request", "body": b"x", "more_body": True}])
     never, sent = asyncio.Event(), list[Message]()
 

@@ -17,9 +17,9 @@ from everytick.web import asking
 from everytick.web.asgi import asgi
 from everytick.web.pages.live import latest
 from everytick.web.problems import Problem
+from everytick.web.store_watch import Watch
 from everytick.web.streams import MOST_OF_PERSON, MOST_WAITING, Hub, MessageKind
 from everytick.web.streams import Message as StreamMessage
-from everytick.web.watching import Watch
 
 AT = datetime(2026, 10, 23, 12, tzinfo=UTC)
 

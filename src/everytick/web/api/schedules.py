@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 
 from everytick.answers.schedules import explained
 from everytick.app import Everytick
-from everytick.app.lookups import in_zone, schedule_of
+from everytick.app.text_reading import in_zone, schedule_of
 from everytick.domain.notices import OWNER as NOTICES
 from everytick.schedules.cron import Cron
 from everytick.stores.base import JobRecord

@@ -110,7 +110,7 @@ async def _foresee_edit(doing: Doing, values: Mapping[str, Any]) -> Prospect:
     sub = "Look at what it means for the runs to come, then store it."
     if not schedule or str(schedule) == str(job.schedule):
         return Prospect(steps, sub, hidden=hidden)
-    from everytick.app.lookups import schedule_of
+    from everytick.app.text_reading import schedule_of
 
     found = await doing.tick.preview_update(doing.name, schedule, policy=values.get("policy"), detach=True)
     steps.append(TrailStep("planned", f"Then: {schedule_of(schedule).describe()}", str(schedule)))

@@ -12,9 +12,9 @@ from everytick.domain.policies import OnStoreOutage
 from everytick.errors import shown
 from everytick.web import words
 from everytick.web.framing import frame_of, viewer_of
+from everytick.web.now_view import View
 from everytick.web.paths import path_of
 from everytick.web.rendering import page
-from everytick.web.viewing import View
 
 RETRY_SECONDS = 5
 

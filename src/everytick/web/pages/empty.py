@@ -8,8 +8,8 @@ from fastapi.responses import HTMLResponse
 
 from everytick.domain.values import value
 from everytick.web import words
-from everytick.web.board import FleetState
 from everytick.web.framing import frame_of, viewer_of
+from everytick.web.now_board import FleetState
 from everytick.web.paths import path_of
 from everytick.web.pictures.axis import axis_around, labels, over, under
 from everytick.web.pictures.lanes import LaneUsual, PlannedRun, lane_picture

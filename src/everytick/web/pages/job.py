@@ -10,10 +10,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from everytick.access.people import Person, Role, tags_of
-from everytick.app.covering import CoverageState
+from everytick.app.coverage import CoverageState
 from everytick.app.job_overviews import JobOverview
-from everytick.app.lookups import moment_of
 from everytick.app.store_access import open_store
+from everytick.app.text_reading import moment_of
 from everytick.domain.job import Job
 from everytick.errors import EverytickError, InvalidInstant
 from everytick.web.asking import Tick, Who, needs

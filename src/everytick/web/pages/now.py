@@ -16,11 +16,12 @@ from everytick.errors import EverytickError, NotFound
 from everytick.stores.base import JobRecord
 from everytick.web import words
 from everytick.web.asking import Who, needs
-from everytick.web.board import Board, FleetState
 from everytick.web.framing import Badges, Frame, frame_of, viewer_of
 from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.lane_rows import LaneContext, lane_row
-from everytick.web.looks import WRONG, LookLine, headline, needing
+from everytick.web.needs_a_look import WRONG, LookLine, headline, needing
+from everytick.web.now_board import Board, FleetState
+from everytick.web.now_view import ANSWER_SECONDS, WINDOWS, AskedFor, NowAsked, View, view_of
 from everytick.web.pages import away, empty
 from everytick.web.paths import link, path_of
 from everytick.web.pictures.axis import Axis
@@ -28,10 +29,9 @@ from everytick.web.pictures.trail import localized
 from everytick.web.problems import status_of
 from everytick.web.rendering import html_answer, page, rendered, shapes
 from everytick.web.streams import Hub
-from everytick.web.tables import MOST_ROWS, table_rows, written_csv
 from everytick.web.tiles import tiles
+from everytick.web.timeline_table import MOST_ROWS, table_rows, written_csv
 from everytick.web.timelines import lens_of, other_bands, planned_by_band, timeline_of, up_gaps
-from everytick.web.viewing import ANSWER_SECONDS, WINDOWS, AskedFor, NowAsked, View, view_of
 from everytick.web.words import Viewer
 
 router = APIRouter(include_in_schema=False)

@@ -13,8 +13,8 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, PlainTex
 
 from everytick.access.people import Person, Role, tags_of
 from everytick.app import Everytick
-from everytick.app.lookups import moment_of
 from everytick.app.occurrence_overviews import OccurrenceOverview
+from everytick.app.text_reading import moment_of
 from everytick.domain.statuses import ACTIVE, ENDED, RunStatus
 from everytick.errors import EverytickError, NotFound
 from everytick.stores.base import Whole

@@ -15,10 +15,10 @@ from everytick.metrics.text import MEDIA_TYPE, Series
 from everytick.web import words
 from everytick.web.asgi import Service
 from everytick.web.asking import needs
-from everytick.web.board import FleetState
 from everytick.web.framing import frame_of, viewer_of
-from everytick.web.looks import headline, looks
 from everytick.web.mounting import StoreMount, mounted
+from everytick.web.needs_a_look import headline, looks
+from everytick.web.now_board import FleetState
 from everytick.web.paths import path_of
 from everytick.web.problems import Problem
 from everytick.web.rendering import page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everytick.app.covering import CoverageState
+from everytick.app.coverage import CoverageState
 from everytick.web.pictures.elements import element
 from everytick.web.pictures.marks import percent
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from everytick.app.covering import CoverageLedger, CoverageSpan
+    from everytick.app.coverage import CoverageLedger, CoverageSpan
 
 _KINDS = {
     CoverageState.DONE: "m-done",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from everytick import Everytick, every
-from everytick.app.lines import greeting, tell, waiting_for
+from everytick.app.console_lines import greeting, tell, waiting_for
 from everytick.stores.addresses import store_of
 
 NOW = datetime(2026, 11, 16, 10, tzinfo=UTC)

@@ -13,7 +13,7 @@ from everytick.domain.nodes import unknown_targets, unmet_by_need
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 from everytick.web import words
-from everytick.web.standing import late_by, overruns
+from everytick.web.job_standing import late_by, overruns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from everytick.domain.job import Job
     from everytick.domain.questions import FailureKind, Glance
     from everytick.stores.base import JobRecord
-    from everytick.web.board import FleetState, Sight
+    from everytick.web.now_board import FleetState, Sight
 
 WRONG, LOOK = "wrong", "look"
 _SILENT_SHOWN = timedelta(days=1)

@@ -29,7 +29,7 @@ _SEARCHED_OF_A_JOB = 100
 _TICK = timedelta(microseconds=1)
 
 
-class Finding(StoreAccess):
+class StoreLookups(StoreAccess):
     """Lookups; none of them changes anything."""
 
     settings: NodeSettings

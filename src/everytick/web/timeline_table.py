@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from everytick.domain.decisions import Why
 from everytick.domain.values import value
 from everytick.web import words
+from everytick.web.job_standing import late_by
 from everytick.web.lane_rows import planned_runs, unrun
-from everytick.web.standing import late_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everytick.web.lane_rows import LaneContext
-    from everytick.web.viewing import View
+    from everytick.web.now_view import View
 
 MOST_ROWS = 2_000
 COLUMNS = ("instant", "job", "status", "started", "took", "late_by", "why")

@@ -10,13 +10,13 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from everytick import __version__
-from everytick.app.lookups import moment_of
+from everytick.app.text_reading import moment_of
 from everytick.domain.values import value
-from everytick.web.board import Board, FleetState, Sight
-from everytick.web.looks import LookLine, foremost, looks, with_missed
+from everytick.web.job_standing import candidates
+from everytick.web.needs_a_look import LookLine, foremost, looks, with_missed
+from everytick.web.now_board import Board, FleetState, Sight
 from everytick.web.pictures.axis import Axis, axis_around, axis_to
 from everytick.web.pictures.timeline import LaneCandidate, chosen, most_lanes
-from everytick.web.standing import candidates
 
 WINDOWS = {
     "10m": timedelta(minutes=10),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from everytick.domain.occurrence import Occurrence
     from everytick.domain.questions import Glance, JobLengths
     from everytick.stores.base import JobRecord
-    from everytick.web.board import FleetState
+    from everytick.web.now_board import FleetState
     from everytick.web.pictures.axis import Axis
 
 _OVER, _LEAST_OVER = 1.5, timedelta(seconds=10)
