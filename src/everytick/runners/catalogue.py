@@ -45,6 +45,8 @@ _REMEMBERED = 20_000
 
 _PROCESSES = 32
 _GRACE = timedelta(seconds=30)
+"""Those of a catalogue without settings, as in tests and notebooks: a node gives its own."""
+
 _PLUGINS = "everytick.runners"
 
 

@@ -34,6 +34,8 @@ _TRIED_OFTEN = 1_000
 """The number of retries that a message claims to have behind it, so that `Task.retry` gives up at once."""
 
 _ANSWER_SECONDS = 5.0
+"""How long the broker and the result backend have for one answer."""
+
 _FRESH_SECONDS = 0.5
 """For how long a broker that has answered counts as reachable."""
 
@@ -74,7 +76,7 @@ class CeleryEngine:
             except Exception as error:  # noqa: BLE001, a route or a queue that Celery or the broker refuses
                 answers.append(error)
             else:
-                answers.append(self._sent(item, options))
+                answers.append(self._try_send(item, options))
         return answers
 
     def _options(self, work: Work) -> dict[str, Any]:
@@ -93,7 +95,7 @@ class CeleryEngine:
         self._queues.add(queue.name)
         return rabbitmq_options(options, queue)
 
-    def _sent(self, work: Work, options: Mapping[str, Any]) -> Exception | None:
+    def _try_send(self, work: Work, options: Mapping[str, Any]) -> Exception | None:
         """Send it. Return None if the broker has it or may have it, and why not if it certainly has not."""
         try:
             self._send(work, options)
@@ -122,8 +124,8 @@ class CeleryEngine:
             create_sent_event=self._app.conf.task_send_sent_event,
             ignore_result=False,
         )
-        sent = {"retry": False, "serializer": "json", "headers": dict(work.headers), **options}
-        amqp.send_task_message(self._producer, work.target, message, **sent)
+        how = {"retry": False, "serializer": "json", "headers": dict(work.headers), **options}
+        amqp.send_task_message(self._producer, work.target, message, **how)
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Tell all workers to drop these tasks, and to end those that run in a process of their own."""
@@ -146,7 +148,7 @@ class CeleryEngine:
             self._connect()
 
     def _connect(self) -> None:
-        """The broker has just answered. A connection that broke while nothing was sent is made anew at once."""
+        """Return once the broker has answered. A connection that broke while nothing was sent is made anew at once."""
         if self._producer is not None:
             try:
                 self._ask_broker()
@@ -188,18 +190,18 @@ class CeleryEngine:
     def _broker_errors(self) -> tuple[type[Exception], ...]:
         from kombu.exceptions import OperationalError
 
-        known = self._connection or self._app.connection_for_write()
-        return (OperationalError, OSError, *known.connection_errors, *known.channel_errors)
+        connection = self._connection or self._app.connection_for_write()
+        return (OperationalError, OSError, *connection.connection_errors, *connection.channel_errors)
 
     # ---------------------------------------------------------------------------------------- the thread that asks
 
     def poll(self, ids: Sequence[str]) -> Mapping[str, Outcome]:
         """Return how those have ended that have."""
-        found = {id_: self._outcome(id_, meta) for id_, meta in self._results(ids) if meta["status"] in _ENDED}
-        asked_again = [id_ for id_, outcome in found.items() if outcome is _ASKED_AGAIN]
+        ended = {id_: self._outcome(id_, meta) for id_, meta in self._results(ids) if meta["status"] in _ENDED}
+        asked_again = [id_ for id_, outcome in ended.items() if outcome is _ASKED_AGAIN]
         if asked_again:
             self._app.control.revoke(asked_again)
-        return found
+        return ended
 
     def _results(self, ids: Sequence[str]) -> Iterable[tuple[str, Mapping[str, Any]]]:
         """Give what the result backend has of these: in one question, if it can answer many."""

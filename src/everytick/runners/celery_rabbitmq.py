@@ -10,6 +10,7 @@ from typing import Any
 
 _NOT_FOUND = 404
 _NO_ROUTE = 312
+"""Reply codes of AMQP."""
 
 
 def is_rabbitmq(connection: Any) -> bool:
@@ -28,9 +29,9 @@ def named_queue(application: Any, options: Mapping[str, Any]) -> Any:
     """Return the queue to which the message goes by its name; None if an exchange decides."""
     if options.get("exchange") and options.get("routing_key"):
         return None
-    queue = options.get("queue") or application.amqp.default_queue
-    found = application.amqp.queues[queue] if isinstance(queue, str) else queue
-    return found if found.exchange.type == "direct" else None
+    named = options.get("queue") or application.amqp.default_queue
+    queue = application.amqp.queues[named] if isinstance(named, str) else named
+    return queue if queue.exchange.type == "direct" else None
 
 
 def rabbitmq_options(options: Mapping[str, Any], queue: Any) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def rabbitmq_options(options: Mapping[str, Any], queue: Any) -> dict[str, Any]:
 
 
 def declare_if_missing(connection: Any, queue: Any) -> None:
-    """The queue is there afterwards, as it was if it was there before."""
+    """Make the queue if it is missing. One that is there stays as it is."""
     with connection.channel() as channel:
         try:
             queue(channel).queue_declare(passive=True)

@@ -14,6 +14,7 @@ from everytick.runners.guard import Guard
 _log = getLogger("everytick.runners.children")
 
 _CHUNK_BYTES = 64 * 1024
+"""How much output is read at once: as much as a pipe holds."""
 
 _KILLED_SECONDS = 5.0
 """How long to wait for the end of a killed process while the event loop goes on."""

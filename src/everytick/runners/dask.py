@@ -19,6 +19,7 @@ from everytick.runners.outcomes import failed
 _log = logging.getLogger("everytick.engines")
 
 _ANSWER_SECONDS = 5.0
+"""How long the scheduler has to answer."""
 
 
 class TriesAgain(Exception):
@@ -80,11 +81,11 @@ class DaskEngine:
             for id_ in unknown:
                 if id_ in published:
                     self._futures[id_] = client.get_dataset(id_)
-        found = {id_: self._futures[id_] for id_ in ids if id_ in self._futures}
-        done = {id_: future for id_, future in found.items() if future.status == "finished"}
+        futures = {id_: self._futures[id_] for id_ in ids if id_ in self._futures}
+        done = {id_: future for id_, future in futures.items() if future.status == "finished"}
         texts = dict(zip(done, client.gather(list(done.values())), strict=True)) if done else {}
         ended: dict[str, Outcome] = {id_: outcome_of(text) for id_, text in texts.items()}
-        for id_, future in found.items():
+        for id_, future in futures.items():
             if future.status == "error":
                 ended[id_] = failed(future.exception())
             elif future.status == "cancelled":

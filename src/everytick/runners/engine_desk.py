@@ -1,4 +1,5 @@
 """One engine as this node uses it: attempts are handed over in batches, and wait here for their ends.
+
 There is one question for many attempts, never a thread or a loop for each. Those that began lately are asked about
 often, older ones more seldom: a task of an hour need not be noticed within milliseconds, and ten thousand of them must
 not keep the engine busy with answers.
@@ -43,33 +44,42 @@ class EngineDesk:
 
     def __init__(self, adapter: "EngineAdapter") -> None:
         self.adapter = adapter
-        self._senders = ThreadPoolExecutor(1, f"everytick-{adapter.name}")
-        self._pollers = ThreadPoolExecutor(1, f"everytick-{adapter.name}-results")
+        self._sending_thread = ThreadPoolExecutor(1, f"everytick-{adapter.name}")
+        self._polling_thread = ThreadPoolExecutor(1, f"everytick-{adapter.name}-results")
         self._unsent: dict[str, tuple[Work, asyncio.Future[Exception | None]]] = {}
+        """The work to hand over, by id, each with the future that says why the engine refused it, or None."""
         self._under_way: dict[str, asyncio.Future[Exception | None]] = {}
+        """The work of the call that is being made now."""
         self._sent: set[str] = set()
+        """The ids of work that the engine has and whose end is not known here."""
         self._cancels: dict[str, asyncio.Future[None] | None] = {}
+        """The ids to stop, each with the future of the attempt that waits until the engine was told."""
         self._forgotten: list[str] = []
+        """The ids that the engine may forget."""
         self._waiting: dict[str, tuple[asyncio.Future[Outcome], float]] = {}
+        """The attempts that wait for their ends, by id, and since when on the loop's clock."""
         self._due: list[tuple[float, str]] = []
+        """A heap: when to ask about which of them."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        """The two loops, `sending` and `polling`, while each has work."""
         self._has_work = asyncio.Event()
-        self._is_reachable: asyncio.Future[None] | None = None
+        self._reaching: asyncio.Future[None] | None = None
+        """The look whether the engine answers, which all attempts share that begin meanwhile."""
         self._is_closed = False
 
     # ---------------------------------------------------------------------------------------------- for the attempts
 
     async def reached(self) -> None:
         """Return once the engine answers. Only then may an attempt be noted as handed over."""
-        if self._is_reachable is None:
-            self._is_reachable = asyncio.ensure_future(self._reach())
-            self._is_reachable.add_done_callback(self._forget_reach)
-        await asyncio.shield(self._is_reachable)
+        if self._reaching is None:
+            self._reaching = asyncio.ensure_future(self._reach())
+            self._reaching.add_done_callback(self._forget_reach)
+        await asyncio.shield(self._reaching)
 
     async def submit(self, work: "Work") -> Outcome | None:
         """Hand the work over. Return None once the engine has it, and a failure if it refuses it.
 
-        When canceled, the engine does not get it; if it is just being sent, that is waited for.
+        If this is canceled, the engine does not get the work. If the work is just being sent, wait for the answer.
         """
         from everytick.runners.engines import EngineUnreachable
 
@@ -127,17 +137,17 @@ class EngineDesk:
         self._is_closed = True
         for task in self._tasks.values():
             task.cancel()
-        self._senders.submit(self._close_adapter)
-        self._senders.shutdown(wait=False)
-        self._pollers.shutdown(wait=False, cancel_futures=True)
+        self._sending_thread.submit(self._close_adapter)
+        self._sending_thread.shutdown(wait=False)
+        self._polling_thread.shutdown(wait=False, cancel_futures=True)
 
     # ----------------------------------------------------------------------------------------------------- the loops
 
     def _begin(self, name: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
         """Run one of the two loops while there is work for it."""
         self._has_work.set()
-        known = self._tasks.get(name)
-        if not self._is_closed and (known is None or known.done()):
+        running = self._tasks.get(name)
+        if not self._is_closed and (running is None or running.done()):
             self._tasks[name] = asyncio.get_running_loop().create_task(self._guarded(name, work))
 
     async def _guarded(self, name: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
@@ -161,7 +171,7 @@ class EngineDesk:
                 await self._cancel_some()
             if self._forgotten:
                 some, self._forgotten = self._forgotten[:_BATCH], self._forgotten[_BATCH:]
-                await self._in(self._senders, partial(self.adapter.forget, some))
+                await self._in(self._sending_thread, partial(self.adapter.forget, some))
 
     async def _send_some(self) -> None:
         # Give way to the event loop once: attempts that begin together are handed over together.
@@ -169,7 +179,7 @@ class EngineDesk:
         some = [self._unsent.pop(id_) for id_ in list(self._unsent)[:_BATCH]]
         self._under_way = {work.id: answered for work, answered in some}
         try:
-            answers = await self._in(self._senders, lambda: self.adapter.submit([work for work, _ in some]))
+            answers = await self._in(self._sending_thread, lambda: self.adapter.submit([work for work, _ in some]))
         except Exception as error:  # noqa: BLE001, whatever a client library raises
             text = "%s: %d attempts could not be handed over: they fail, and the retry policy of each job decides"
             _log.exception(text, self.adapter.name, len(some))
@@ -186,7 +196,7 @@ class EngineDesk:
 
         some, self._cancels = self._cancels, {}
         try:
-            await self._in(self._senders, lambda: self.adapter.cancel(list(some)))
+            await self._in(self._sending_thread, lambda: self.adapter.cancel(list(some)))
         except EngineUnreachable as error:
             text = "%s cannot be told to stop %d tasks: %s; it is told again until their grace periods end"
             _log.warning(text, self.adapter.name, len(some), error)
@@ -208,7 +218,7 @@ class EngineDesk:
                 await self._rest(loop.time())
                 continue
             try:
-                ended = await self._in(self._pollers, partial(self.adapter.poll, some))
+                ended = await self._in(self._polling_thread, partial(self.adapter.poll, some))
             except Exception as error:  # noqa: BLE001, whatever a client library raises about its server
                 if not is_away:
                     _log.warning("%s does not say how tasks ended: %s; it is asked again", self.adapter.name, error)
@@ -257,7 +267,7 @@ class EngineDesk:
         is_away = False
         while True:
             try:
-                await self._in(self._senders, self.adapter.reach)
+                await self._in(self._sending_thread, self.adapter.reach)
             except EngineUnreachable as error:
                 if not is_away:
                     text = "%s is not reached: %s; attempts wait for it until their timeouts"
@@ -268,10 +278,10 @@ class EngineDesk:
                 return
 
     def _forget_reach(self, _: "asyncio.Future[None]") -> None:
-        self._is_reachable = None
+        self._reaching = None
 
-    async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(threads, work)
+    async def _in(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(thread, work)
 
     def _close_adapter(self) -> None:
         try:

@@ -7,6 +7,7 @@ returns. Code that forks and ends its child itself, as `multiprocessing` does, i
 import os
 
 _LEFT_BY_COPY = 0
+"""The exit status of a copy of the node: its end is no failure."""
 
 
 class Generation:

@@ -45,6 +45,7 @@ _SUCCEEDED = "io.everytick.occurrence.succeeded."
 NO_EVENT = "this run has no event to tell of: notices are asked for by the end of a job, not by hand"
 _SENDS_BODY = ("POST", "PUT", "PATCH")
 _GONE = 410
+"""The HTTP status of a receiver that wants no more notices."""
 
 
 def event_in(context: Context) -> dict[str, Any] | None:

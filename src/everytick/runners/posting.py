@@ -15,8 +15,9 @@ from everytick.domain.values import value
 from everytick.errors import shown
 from everytick.runners.addresses import AddressRules
 
-_LONGEST_LINE = 8 * 1024
-_MOST_LINES = 200
+_LONGEST_LINE_BYTES = 8 * 1024
+_MOST_ANNOUNCED = 200
+"""Most answers that only announce another. A server that sends more, or longer lines, is given up."""
 
 
 class BadAnswer(Exception):
@@ -41,7 +42,7 @@ async def send(request: HttpRequest, rules: AddressRules) -> int:
     address = await rules.resolve(host, port)
     # The certificate is that of the name, not of the number connected to.
     secured = {"ssl": _certificates(), "server_hostname": host} if is_secure else {}
-    reader, writer = await asyncio.open_connection(address, port, limit=_LONGEST_LINE, **secured)  # type: ignore[arg-type]
+    reader, writer = await asyncio.open_connection(address, port, limit=_LONGEST_LINE_BYTES, **secured)  # type: ignore[arg-type]
     try:
         writer.write(_written(request, parts.netloc, f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"))
         await writer.drain()
@@ -77,7 +78,7 @@ def _written(request: HttpRequest, host: str, place: str) -> bytes:
 
 async def _status(reader: asyncio.StreamReader) -> int:
     """Return the status of the answer; those that only announce another (100 to 199) are passed over."""
-    for _ in range(_MOST_LINES):
+    for _ in range(_MOST_ANNOUNCED):
         line = await _line(reader)
         version, _, rest = line.partition(b" ")
         code = rest[:3]

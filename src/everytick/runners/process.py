@@ -32,6 +32,7 @@ from everytick.runners.child import main
 main(number)
 """
 _CHUNK_BYTES = 256 * 1024
+"""How much of a message of a child is read at once."""
 
 _LARGEST_MESSAGE_BYTES = 4 * 1024 * 1024
 """A larger message is refused: a result has at most 256 KB, an error 64 KB."""

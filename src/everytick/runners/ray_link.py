@@ -20,13 +20,17 @@ LEDGER = "everytick-ledger-1"
 
 NAMESPACE = "everytick"
 ANSWER_SECONDS = 8.0
+"""How long the ledger has to answer: it only looks up what it holds."""
 
 
 class Ledger:
-    """Hands functions over to the cluster's workers, and keeps their ends until somebody has recorded them.
+    """Hands functions over to the cluster's workers, and keeps their ends until a node has recorded them.
 
     It is unpickled in a worker without everytick, so its methods import what they need.
     """
+
+    sweep_seconds = 3600.0
+    """How often it looks for ends that no node asks for: they are kept for days."""
 
     def __init__(self, call: Any, keep_seconds: float) -> None:
         import ray
@@ -55,7 +59,7 @@ class Ledger:
         return answers
 
     def poll(self, ids: Sequence[str]) -> dict[str, Any]:
-        """Return the ends of those that have ended, and which of them nobody has handed over to this ledger."""
+        """Return the ends of those that have ended, and the ids that were never handed over to this ledger."""
         known = {id_: self._refs[id_] for id_ in ids if id_ in self._refs}
         ready = self._ready(list(known.values()))
         ended = {id_: self._end(ref) for id_, ref in known.items() if ref in ready}
@@ -68,7 +72,7 @@ class Ledger:
         for id_ in ids:
             if (ref := self._refs.pop(id_, None)) is not None:
                 ray.cancel(ref, force=True)
-                # Ray forgets what nobody holds, and the word to stop it may be on its way.
+                # Ray forgets a task without a reference to it, and the order to stop it may be on its way.
                 self._canceled.append(ref)
         over = self._ready(self._canceled)
         self._canceled = [ref for ref in self._canceled if ref not in over]
@@ -97,8 +101,8 @@ class Ledger:
             return {"failed": f"{type(error).__name__}: {error}", "types": names}
 
     def _sweep(self, now: float) -> None:
-        """Forget ends that nobody has asked for in a long time: their attempts ended otherwise."""
-        if now - self._swept_at < 3600:
+        """Forget ends that no node has asked for in a long time: their attempts ended otherwise."""
+        if now - self._swept_at < self.sweep_seconds:
             return
         self._swept_at = now
         old = [id_ for id_, since in self._since.items() if now - since > self._keep_seconds]
@@ -115,7 +119,7 @@ class Link:
         self._ledger: Any = None
 
     def reach(self, _: Mapping[str, Any]) -> None:
-        """The ledger has answered."""
+        """Return once the ledger has answered."""
         self._asked("poll", [])
 
     def submit(self, question: Mapping[str, Any]) -> Any:

@@ -35,7 +35,9 @@ from everytick.runners.targets import (
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # No address with a line break, which would end a header, and none with a display name, which needs quoting.
 _MAILBOX = re.compile(r"[^\s@<>,;:\"()\[\]\\]+@[^\s@<>,;:\"()\[\]\\]+")
-_ANSWER_IN = timedelta(seconds=30)
+_USUAL_TIMEOUT = timedelta(seconds=30)
+"""How long a receiver may take unless its definition says otherwise."""
+
 _ADDRESS = ("url", "allow_http", "timeout")
 
 
@@ -45,7 +47,7 @@ class WebhookTarget:
 
     url: str
     secret: EnvironmentValue | None = None
-    timeout: timedelta = _ANSWER_IN
+    timeout: timedelta = _USUAL_TIMEOUT
 
 
 @value
@@ -61,7 +63,7 @@ class PingTarget:
     """The address of a check: a failure asks for `<url>/fail`, a recovery for the address itself."""
 
     url: str
-    timeout: timedelta = _ANSWER_IN
+    timeout: timedelta = _USUAL_TIMEOUT
 
 
 Receiver: TypeAlias = CommandTarget | HttpTarget | WebhookTarget | EmailTarget | PingTarget
@@ -215,7 +217,7 @@ def _is_this_machine(host: str) -> bool:
 def _timeout(parts: Mapping[str, Any]) -> timedelta:
     given = parts.get("timeout")
     if given is None:
-        return _ANSWER_IN
+        return _USUAL_TIMEOUT
     try:
         found = duration(given)
     except InvalidDuration as error:

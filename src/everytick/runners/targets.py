@@ -69,7 +69,8 @@ _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _ENGINE_NAME = re.compile(r"[^\W\d][\w-]*(?:[.:][^\W\d][\w-]*)*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ANSWER_IN = timedelta(seconds=30)
+_USUAL_TIMEOUT = timedelta(seconds=30)
+"""How long a request may take unless its target says otherwise."""
 
 
 @value
@@ -108,7 +109,7 @@ class HttpTarget:
     headers: "tuple[tuple[str, str | EnvironmentValue], ...]" = ()
     body: Payload | None = None
     expect: tuple[int, ...] = ()
-    timeout: timedelta = _ANSWER_IN
+    timeout: timedelta = _USUAL_TIMEOUT
 
 
 @value(frozen=True)
@@ -351,7 +352,7 @@ def _statuses(given: object, job: str) -> tuple[int, ...]:
 
 def _timeout(given: object, job: str) -> timedelta:
     if given is None:
-        return _ANSWER_IN
+        return _USUAL_TIMEOUT
     try:
         found = duration(given)
     except InvalidDuration as error:

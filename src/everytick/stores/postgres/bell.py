@@ -1,6 +1,6 @@
 """The bell: LISTEN on a session of our own, or a counter that is polled behind a transaction-pooling proxy.
 
-A hint may come late, twice or not at all; whoever waits looks again anyway.
+A hint may come late, twice or not at all; a node that waits looks again anyway.
 """
 
 import asyncio

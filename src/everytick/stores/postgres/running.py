@@ -165,8 +165,8 @@ class Execution:
         return answers
 
     async def _commit_round(self, db: Connection, steps: Steps) -> list[Commit]:
-        # A proxy's sessions plan as they like, and so do those that tasks write in: then nobody knows the order in
-        # which rows are locked.
+        # In the sessions of a proxy, and in those that tasks write in, the server chooses other query plans: then the
+        # order in which rows are locked is unknown.
         plain = None if self._connections.address.pooling else _plain_entries(sorted(steps, key=_handle))
         if plain is None:
             written = await self._write_steps(db, steps)
