@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from everytick.domain.durations import MICROSECOND
 from everytick.schedules.clock_changes import clock_changes
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
 CHANGES_WITHIN = timedelta(days=400)
 _CENTURIES = timedelta(days=366 * 400)
-_TICK = timedelta(microseconds=1)
 
 
 def explained(schedule: Schedule, now: datetime, count: int) -> dict[str, Any]:
@@ -56,5 +56,5 @@ def _former(schedule: Schedule, now: datetime, count: int) -> list[datetime]:
     at = schedule.last_at(now)
     while at is not None and len(found) < count:
         found.insert(0, at)
-        at = schedule.last_at(at - _TICK)
+        at = schedule.last_at(at - MICROSECOND)
     return found

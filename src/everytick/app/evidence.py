@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from everytick.app.history import versions
 from everytick.app.outlook import outlook
 from everytick.deciding.explanation import Evidence
 from everytick.deciding.promises import broken_by
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
 from everytick.domain.limits import reaches_of_job
 from everytick.domain.lookups import Breaches, Editions, LaterRequests, LimitsAndBrakes, Spans
@@ -19,6 +19,8 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 
 if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
     from everytick.deciding.forecast import LikelyBreach
     from everytick.domain.nodes import NodeFacts
     from everytick.domain.occurrence import Occurrence
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from everytick.stores.base import JobRecord
 
 _UNCLAIMED = (OccurrenceStatus.PENDING, OccurrenceStatus.AWAITING_RETRY)
-_TICK = timedelta(microseconds=1)
 _BREACHES_READ = 1_000
 _LATER_READ = 10_000
 """How many runs that were asked for at a time are looked through: enough for people, and a question of some 50 ms."""
@@ -42,7 +43,7 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
     from everytick.stores.base import HistoryFilter
 
     job_id = record.job.id
-    page = await store.history(HistoryFilter(job_id=job_id, after=at - _TICK, through=at, limit=100))
+    page = await store.history(HistoryFilter(job_id=job_id, after=at - MICROSECOND, through=at, limit=100))
     occurrences = list(page.occurrences)
     try:
         own = (await store.whole(occurrence_id(job_id, at))).occurrence
@@ -56,7 +57,7 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
         if request.line_at == at:
             occurrences.append((await store.whole(request.occurrence_id(job_id))).occurrence)
     snapshot = (await store.look([job_id]))[job_id]
-    spans = await store.ask(Spans(job_id, at - _TICK, at))
+    spans = await store.ask(Spans(job_id, at - MICROSECOND, at))
     known = versions(record, snapshot)
     oldest = min(known)
     older = await store.ask(Editions(job_id, [span.version for span in spans if span.version < oldest], at=at))

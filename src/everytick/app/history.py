@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from everytick.app.text_reading import moment_of
 from everytick.domain.decisions import Span, Why
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
 from everytick.domain.lookups import Editions, Spans
 from everytick.domain.occurrence import Cause, Occurrence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
 
-_TICK = timedelta(microseconds=1)
 _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 _MOST_IN_A_PAGE = 1000
 """Most entries of one page."""
@@ -172,8 +172,8 @@ async def _singles(
     """Return the newest instants that did not run, one more than a page shows. It reads back in growing steps."""
     unrun: list[Occurrence] = []
     now = await store.now()
-    end = min(filter(None, (query.through, None if before is None else before - _TICK, now)))
-    first = max(filter(None, (_BEGINNING, query.after, None if floor is None else floor - _TICK)))
+    end = min(filter(None, (query.through, None if before is None else before - MICROSECOND, now)))
+    first = max(filter(None, (_BEGINNING, query.after, None if floor is None else floor - MICROSECOND)))
     snapshot = (await store.look([record.job.id])).get(record.job.id)
     known, step = versions(record, snapshot), timedelta(days=1)
     while end > first and len(unrun) <= query.limit:
@@ -227,7 +227,7 @@ def _instants_of(span: Span, known: dict[int, Job], after: datetime, through: da
     instant = schedule.last_at(min(through, span.through))
     while instant is not None and instant > low:
         yield _single(job.id, span, instant)
-        instant = schedule.last_at(instant - _TICK)
+        instant = schedule.last_at(instant - MICROSECOND)
 
 
 def _single(job_id: str, span: Span, instant: datetime) -> Occurrence:

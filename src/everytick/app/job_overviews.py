@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from everytick.app.job_years import JobYears
 from everytick.app.occurrence_overviews import OccurrenceOverviews
-from everytick.domain.durations import TICK
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.lookups import (
     Breaches,
     Editions,
@@ -169,7 +169,7 @@ async def _runs(store: AnyStore, job_id: str) -> tuple[tuple[Occurrence, ...], b
 
 def _beginning(record: JobRecord, runs: Sequence[Occurrence], has_more: bool, now: datetime) -> datetime:
     """Return the moment after which the overview tells of instants that did not run."""
-    known = [now - TICK, *(run.scheduled_for - TICK for run in runs)]
+    known = [now - MICROSECOND, *(run.scheduled_for - MICROSECOND for run in runs)]
     if not has_more and record.job.created_at is not None:
         known.append(record.job.created_at)
     return min(known)

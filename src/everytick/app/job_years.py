@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from everytick.app.store_access import StoreAccess
-from everytick.domain.durations import TICK
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.lookups import Editions, Spans
 from everytick.domain.values import value
 
@@ -63,14 +63,14 @@ def _planned(record: JobRecord, year: int, now: datetime) -> frozenset[date]:
         return frozenset()
     job, last = record.job, None if record.last_end is None else record.last_end.ended_at
     held = now if pause is None or pause.until is None else pause.until
-    after = max(now, held, datetime(year, 1, 1, tzinfo=UTC) - TICK)
+    after = max(now, held, datetime(year, 1, 1, tzinfo=UTC) - MICROSECOND)
     schedule, end = job.bound(last), datetime(year + 1, 1, 1, tzinfo=UTC)
     found: set[date] = set()
     at = schedule.next_after(after)
     while at is not None and at < end:
         found.add(at.date())
         # One instant of each day is enough: on from the last moment of this day.
-        at = schedule.next_after(datetime(at.year, at.month, at.day, tzinfo=UTC) + _DAY - TICK)
+        at = schedule.next_after(datetime(at.year, at.month, at.day, tzinfo=UTC) + _DAY - MICROSECOND)
     return frozenset(found)
 
 
@@ -78,7 +78,10 @@ async def _unrun(
     store: AnyStore, record: JobRecord, year: int, now: datetime
 ) -> dict[date, dict[OccurrenceStatus, int]]:
     """Return the instants of a year that did not run, by day. One that was backfilled since is left out."""
-    begin, end = datetime(year, 1, 1, tzinfo=UTC) - TICK, min(now, datetime(year + 1, 1, 1, tzinfo=UTC) - TICK)
+    begin, end = (
+        datetime(year, 1, 1, tzinfo=UTC) - MICROSECOND,
+        min(now, datetime(year + 1, 1, 1, tzinfo=UTC) - MICROSECOND),
+    )
     if end <= begin:
         return {}
     spans = list(await store.ask(Spans(record.job.id, begin, end)))[-_SPANS:]
@@ -110,5 +113,5 @@ def _instants(
         while at is not None and at <= through:
             yield at, span.status
             left -= 1
-            behind = at if left > 0 else datetime(at.year, at.month, at.day, tzinfo=UTC) + _DAY - TICK
+            behind = at if left > 0 else datetime(at.year, at.month, at.day, tzinfo=UTC) + _DAY - MICROSECOND
             at = schedule.next_after(behind)

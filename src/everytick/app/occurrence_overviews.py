@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from everytick.app.output_parts import OutputParts
-from everytick.domain.durations import TICK
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.lookups import Editions
 from everytick.domain.statuses import ACTIVE
 from everytick.domain.values import value
@@ -81,7 +81,7 @@ class OccurrenceOverviews(OutputParts):
             job=await _job_of(store, record, own),
             # Others at the same instant have explanations of their own.
             explanation=explain(replace(evidence, occurrences=(own,))),
-            before=await _neighbour(store, own, through=own.scheduled_for - TICK),
+            before=await _neighbour(store, own, through=own.scheduled_for - MICROSECOND),
             after=await _following(store, own, evidence.now),
             others=others,
             lengths=(await store.ask(Lengths((own.job_id,)))).get(own.job_id) if is_active else None,
@@ -113,7 +113,9 @@ async def _at_instant(store: AnyStore, own: Occurrence) -> tuple[Occurrence, ...
     from everytick.stores.base import HistoryFilter
 
     at = own.scheduled_for
-    page = await store.history(HistoryFilter(job_id=own.job_id, after=at - TICK, through=at, limit=_AT_ONE_INSTANT))
+    page = await store.history(
+        HistoryFilter(job_id=own.job_id, after=at - MICROSECOND, through=at, limit=_AT_ONE_INSTANT)
+    )
     return tuple(each for each in page.occurrences if each.id != own.id)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from everytick.app.history import open_pauses
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
 from everytick.domain.lookups import Editions, Spans
 from everytick.domain.snapshots import AdjustmentKind, Edition
@@ -29,7 +30,6 @@ _VERSIONS_AT_ONCE = 64
 _SEARCHED_INSTANTS = 100_000
 """Most instants that are compared to find one by its id. That takes some seconds."""
 
-_TICK = timedelta(microseconds=1)
 _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 
 
@@ -65,7 +65,7 @@ async def unfilled(
 async def timeline(store: AnyStore, record: JobRecord, after: datetime, through: datetime) -> list[Edition]:
     """Return the definitions that were in force at some time of `(after, through]`, in order."""
     job_id, newest = record.job.id, record.job.version
-    editions = list(await store.ask(Editions(job_id, at=after + _TICK)))
+    editions = list(await store.ask(Editions(job_id, at=after + MICROSECOND)))
     version = editions[-1].job.version if editions else 0
     while version < newest and not _is_after(editions, through):
         step = range(version + 1, min(version + _VERSIONS_AT_ONCE, newest) + 1)
@@ -129,4 +129,4 @@ def _instants(spans: Sequence[Span], known: dict[int, Job]) -> Iterator[datetime
         instant = schedule.last_at(span.through)
         while instant is not None and instant > span.after:
             yield instant
-            instant = schedule.last_at(instant - _TICK)
+            instant = schedule.last_at(instant - MICROSECOND)

@@ -8,12 +8,13 @@ moves such a moment.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from everytick.answers.values import Preview
 from everytick.deciding.revise import Revision, resumed, revise, suspended, with_edit
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.facts import Pause
 from everytick.domain.lookups import Editions
 from everytick.errors import Conflict, PlanMoved, shown
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Preview", "Revision", "preview", "refuse_moved"]
 
-_EPOCH, _TICK = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HASH = re.compile(r"([0-9a-f]{8,16})-([0-9a-f]{16})")
 
 
@@ -45,7 +46,7 @@ async def preview(store: AnyStore, drafts: Sequence[Drafted], policy: UpdatePoli
         found = runs[drafted.change.name] = revise(before, _after(drafted, before, now, policy), now)
         parts.append((*_wanted(drafted, policy), *_moments(drafted, policy, found), *_said(before)))
     digest = sha256(repr(parts).encode()).hexdigest()[:16]
-    return Preview(tuple(each.change for each in drafts), runs, f"{(now - _EPOCH) // _TICK:x}-{digest}")
+    return Preview(tuple(each.change for each in drafts), runs, f"{(now - _EPOCH) // MICROSECOND:x}-{digest}")
 
 
 def _after(
@@ -104,7 +105,7 @@ async def refuse_moved(
         return
     seen_now = await preview(store, drafts, policy)
     if seen_now.hash.partition("-")[2] != read[2]:
-        shown_at = _EPOCH + int(read[1], 16) * _TICK
+        shown_at = _EPOCH + int(read[1], 16) * MICROSECOND
         moved = [each async for each in _moved(store, drafts, shown_at)]
         raise PlanMoved(plan.strip(), seen_now.hash, tuple(moved))
 

@@ -99,9 +99,9 @@ class ScheduleRequests(Requests):
         to = now_or_later("the next run", at, await store.now())
         if to == record.watermark:
             # An instant at this very moment is planned already, and the run would have its id.
-            from everytick.domain.upcoming import TICK
+            from everytick.domain.durations import MICROSECOND
 
-            to += TICK
+            to += MICROSECOND
         await store.request(record.job.id, Reschedule(to, self._by(by)))
 
     async def rewind(self, name: str, *, by: str | None = None) -> bool:
@@ -270,9 +270,10 @@ async def coming_instant(store: AnyStore, record: JobRecord, at: datetime | str)
 
 def _schedule_at(snapshot: JobSnapshot, moment: datetime) -> Schedule:
     """Return the schedule that is in force at a moment to come."""
-    from everytick.domain.upcoming import TICK, bound_schedule, in_force
+    from everytick.domain.durations import MICROSECOND
+    from everytick.domain.upcoming import bound_schedule, in_force
 
-    return bound_schedule(snapshot, in_force(snapshot.editions, moment - TICK), snapshot.watermark, idle=True)
+    return bound_schedule(snapshot, in_force(snapshot.editions, moment - MICROSECOND), snapshot.watermark, idle=True)
 
 
 def _names(snapshot: JobSnapshot, moment: datetime) -> bool:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from everytick.answers.values import NodeReports
 from everytick.app.store_access import StoreAccess
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.lookups import Editions, ParkedJobs
 from everytick.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
     from pathlib import Path
 
     from everytick.app.history import History
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _SEARCHED_OF_A_JOB = 100
 """Most entries of each job that are searched for what did not run: the store has no rows of those."""
-
-_TICK = timedelta(microseconds=1)
 
 
 class StoreLookups(StoreAccess):
@@ -106,7 +104,7 @@ class StoreLookups(StoreAccess):
         if found is None:
             return None
         record, at = found
-        page = await self.history(record.job.name, after=at - _TICK, through=at)
+        page = await self.history(record.job.name, after=at - MICROSECOND, through=at)
         return next((occurrence for occurrence in page if occurrence.id == occurrence_id), None)
 
     async def payload_of(self, occurrence: Occurrence) -> Any:

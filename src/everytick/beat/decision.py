@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from everytick.deciding.plan import plan
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Edition, JobSnapshot
-from everytick.domain.upcoming import TICK
 from everytick.domain.values import value
 from everytick.errors import DefinitionError, EverytickError
 from everytick.schedules.codec import schedule as read_schedule
@@ -93,7 +93,7 @@ def _watermark(entry: RegisteredSchedule, recorded: Recorded, now: datetime, fir
     if recorded.decided_through is not None:
         return recorded.decided_through
     last = entry.job.bound(None).last_at(now) if first is FirstSight.IMMEDIATELY else None
-    return now if last is None else last - TICK
+    return now if last is None else last - MICROSECOND
 
 
 def _editions(entry: RegisteredSchedule, recorded: Recorded, now: datetime) -> tuple[Edition, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from everytick.beat.decision import Recorded
 from everytick.beat.definition import ScheduleState
 from everytick.beat.redis_client import text_of
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import EPOCH
 from everytick.domain.values import value
 from everytick.errors import EverytickError
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 DEFAULT_PREFIX = "bananas"
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @value
@@ -101,7 +101,7 @@ def fence_text(instant: datetime) -> str:
 
 def score(instant: datetime) -> int:
     """Return the microseconds since 1970, exact in a sorted set for the next two hundred years."""
-    return (instant - EPOCH) // _MICROSECOND
+    return (instant - EPOCH) // MICROSECOND
 
 
 def instant_at(microseconds: int) -> datetime:

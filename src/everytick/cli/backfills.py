@@ -115,11 +115,11 @@ def plan_verb(
 
 
 def _beginning(times: Times, since: str | None, after: str | None) -> datetime:
-    from everytick.domain.upcoming import TICK
+    from everytick.domain.durations import MICROSECOND
 
     if (since is None) == (after is None):
         raise click.UsageError("say where it begins: give --from T, or --after T, which leaves T itself out")
-    return times.read(since) - TICK if since is not None else times.read(after or "")
+    return times.read(since) - MICROSECOND if since is not None else times.read(after or "")
 
 
 def _tell(made: Backfill, job: str, rate: int, usual: timedelta | None, times: Times) -> None:

@@ -12,12 +12,13 @@ knows exactly which attempts the silent node had open.
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from everytick.deciding.draft import Draft, unfinished
 from everytick.deciding.life import plain_step
 from everytick.deciding.retry import next_wait
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.headlines import summary
 from everytick.domain.outcome import (
     Canceled,
@@ -46,8 +47,6 @@ from everytick.domain.steps import (
     WaitOver,
 )
 from everytick.domain.texts import EXECUTION_TIMEOUT, FAIL_FAST, SHUTDOWN
-
-_MOMENT = timedelta(microseconds=1)
 
 # Bound here once: looking a member up in its class takes as long as calling a function.
 _IN_HAND, _AWAITING_RETRY = OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY
@@ -272,7 +271,7 @@ def _failed(draft: Draft, place: int, outcome: Failed | TimedOut) -> None:
 
 def _behind_the_claim(draft: Draft, moment: datetime) -> datetime:
     """Return the moment, or the first after `ready_at`: an earlier wait would seem to have ended with the claim."""
-    return moment if draft.ready_at is None or moment > draft.ready_at else draft.ready_at + _MOMENT
+    return moment if draft.ready_at is None or moment > draft.ready_at else draft.ready_at + MICROSECOND
 
 
 def _failed_for_good(
@@ -464,7 +463,9 @@ def _give_back(draft: Draft, ready: list[int]) -> None:
         for place in range(len(draft.runs)):
             draft.reset(place)
     draft.is_owned = False
-    due = [run.resume_at for run in draft.runs if run.resume_at is not None and run.resume_at <= draft.now + _MOMENT]
+    due = [
+        run.resume_at for run in draft.runs if run.resume_at is not None and run.resume_at <= draft.now + MICROSECOND
+    ]
     # What an owner merely waited for stays parked: it was never this node's to hold back.
     if draft.stop is _CUT or ready or (due and draft.before.status is _IN_HAND):
         draft.status, draft.ready_at, draft.release = OccurrenceStatus.PENDING, max([draft.now, *due]), True

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush, nlargest
 
 from everytick.domain.agenda import EPOCH, QUARTER, AgendaGroup, AgendaJob, Crowd, FleetAgenda, ZoneChange
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.schedule import bound
 from everytick.schedules.clock_changes import clock_changes
@@ -23,7 +24,6 @@ _MOST_OF_ONE = 20_000
 """Most instants of one schedule that are listed: every 30 seconds for a week."""
 
 _DAY_QUARTERS = DAY // QUARTER
-_TICK = timedelta(microseconds=1)
 _LEAST_SHARED = 2
 _MOST_CROWDS = 200
 
@@ -191,5 +191,5 @@ def _zone_change(place: Zone, groups: Sequence[AgendaGroup], now: datetime, thro
 
 def _effects(job: Job, at: datetime) -> list[tuple[str, str]]:
     """Return what a change of the clock does to the job, each with its rule."""
-    found = clock_changes(bound(job.schedule, job.id, None), at - _TICK, at)
+    found = clock_changes(bound(job.schedule, job.id, None), at - MICROSECOND, at)
     return list(dict.fromkeys((change.what, change.rule) for change in found))

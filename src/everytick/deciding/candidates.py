@@ -10,10 +10,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from everytick.domain.decisions import Refusal, Why
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.schedule import Schedule
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, JobSnapshot, Missed
-from everytick.domain.upcoming import TICK, bound_schedule, in_force
+from everytick.domain.upcoming import bound_schedule, in_force
 from everytick.domain.values import value
 
 
@@ -57,9 +58,9 @@ def segments_of(snapshot: JobSnapshot, now: datetime, *, idle: bool) -> list[Seg
     edges = {edition.in_force_after for edition in editions}
     edges |= {edge for pause in snapshot.pauses for edge in (pause.since, pause.until)}
     newest = _newest_held(snapshot, now, idle)
-    edges |= {edge - TICK for edge in newest.values()}
+    edges |= {edge - MICROSECOND for edge in newest.values()}
     if snapshot.reschedule is not None:
-        edges |= {snapshot.reschedule.made_at, snapshot.reschedule.to - TICK}
+        edges |= {snapshot.reschedule.made_at, snapshot.reschedule.to - MICROSECOND}
     inside = sorted(edge for edge in edges if edge is not None and after < edge < now)
     cuts = zip([after, *inside], [*inside, now], strict=True)
     return [_segment(snapshot, newest, start, end, idle) for start, end in cuts]
@@ -93,7 +94,7 @@ def _newest_between(snapshot: JobSnapshot, after: datetime, through: datetime, i
     targets += [] if moved is None else [moved.to]
     newest = max((each for each in targets if after < each <= through), default=None)
     edges = [edition.in_force_after for edition in snapshot.editions]
-    edges += [] if moved is None else [moved.made_at, moved.to - TICK]
+    edges += [] if moved is None else [moved.made_at, moved.to - MICROSECOND]
     while through > after:
         begin = max((edge for edge in edges if edge is not None and after < edge < through), default=after)
         job = in_force(snapshot.editions, begin)
@@ -101,7 +102,7 @@ def _newest_between(snapshot: JobSnapshot, after: datetime, through: datetime, i
         gives_way = not job.enabled or (moved is not None and moved.made_at <= begin and through < moved.to)
         instant = None if gives_way else schedule.last_at(through)
         while instant is not None and instant > begin and instant in away:
-            instant = schedule.last_at(instant - TICK)
+            instant = schedule.last_at(instant - MICROSECOND)
         if instant is not None and instant > begin:
             return instant if newest is None else max(instant, newest)
         through = begin
@@ -164,10 +165,10 @@ def _by_hand(
     idle: bool,
 ) -> Candidate:
     """A moved occurrence stands for the time of its original instant; what holds its new time holds it too."""
-    named_by = in_force(snapshot.editions, named_for - TICK)
-    before = bound_schedule(snapshot, named_by, snapshot.watermark, idle=idle).last_at(named_for - TICK)
-    hold = _hold(snapshot, in_force(snapshot.editions, to - TICK), to - TICK, to)
-    hold = hold or _left_over(snapshot, newest, to - TICK, to)
+    named_by = in_force(snapshot.editions, named_for - MICROSECOND)
+    before = bound_schedule(snapshot, named_by, snapshot.watermark, idle=idle).last_at(named_for - MICROSECOND)
+    hold = _hold(snapshot, in_force(snapshot.editions, to - MICROSECOND), to - MICROSECOND, to)
+    hold = hold or _left_over(snapshot, newest, to - MICROSECOND, to)
     return Candidate(to, named_for, before, named_by.version, adjustment, True, hold)
 
 
@@ -189,7 +190,7 @@ def backwards(segments: list[Segment], adjusted: Mapping[datetime, Adjustment]) 
         after, version, last_at = segment.after, segment.version, segment.schedule.last_at
         instant = last_at(segment.through)
         while instant is not None and instant > after:
-            before = last_at(instant - TICK)
+            before = last_at(instant - MICROSECOND)
             adjustment = adjusted.get(instant)
             if adjustment is None or not adjustment.vacates:
                 yield Candidate(instant, instant, before, version, adjustment)

@@ -5,9 +5,9 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import groupby
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.questions import Covered
 from everytick.domain.statuses import ACTIVE, WELL
-from everytick.domain.upcoming import TICK
 from everytick.domain.values import value
 
 IDS_TOLD = 10
@@ -95,12 +95,12 @@ def _judged(named: Iterable[tuple[datetime, datetime | None]], runs: Sequence[Co
         open_ = [run for run in open_ if run.through >= instant]
         state, why = _state(open_)
         ids = [run.id for run in open_ if run.status in WELL] or [run.id for run in open_]
-        yield _Judged(instant, before or instant - TICK, state, why, tuple(ids))
+        yield _Judged(instant, before or instant - MICROSECOND, state, why, tuple(ids))
 
 
 def _begin(run: Covered) -> datetime:
     """Return the moment after which a run stands for instants. What was asked for stands for its own moment only."""
-    return run.through - TICK if run.after is None else run.after
+    return run.through - MICROSECOND if run.after is None else run.after
 
 
 def _state(own: Sequence[Covered]) -> tuple[CoverageState, str]:

@@ -11,9 +11,10 @@ from everytick.deciding.explain_coming import adjusted, held_by_open_pause, to_c
 from everytick.deciding.explain_stored import stored
 from everytick.deciding.explanation import Evidence, Explanation, Verdict, answer, at_the_time, neighbours, set_by_hand
 from everytick.deciding.unnamed import Taken, names, why_unnamed
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.schedule import waits_for_end
 from everytick.domain.texts import JOB_AHEAD
-from everytick.domain.upcoming import TICK, edition_in_force, editions_to_come
+from everytick.domain.upcoming import edition_in_force, editions_to_come
 
 _AHEAD = timedelta(minutes=1)
 
@@ -64,7 +65,7 @@ def _said_version(evidence: Evidence, found: Explanation) -> Explanation:
     later = editions_to_come(editions, now) if evidence.at > now else []
     if not later:
         return found
-    by = edition_in_force(editions, evidence.at - TICK)
+    by = edition_in_force(editions, evidence.at - MICROSECOND)
     if by in later:
         assert by.in_force_after is not None, "it is to come"
         said = f"by version {by.job.version}, which comes into force after {by.in_force_after.isoformat()}"

@@ -20,10 +20,11 @@ from everytick.deciding.explanation import (
 from everytick.deciding.plan import plan
 from everytick.deciding.unnamed import names
 from everytick.domain.decisions import Creation, Plan
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
 from everytick.domain.snapshots import JobSnapshot, Missed
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.upcoming import TICK, in_force, pause_at
+from everytick.domain.upcoming import in_force, pause_at
 
 _S = OccurrenceStatus
 
@@ -119,7 +120,7 @@ def _at_that_moment(snapshot: JobSnapshot, at: datetime) -> JobSnapshot:
     moved = snapshot.reschedule
     return replace(
         snapshot,
-        watermark=max(snapshot.watermark, at - TICK),
+        watermark=max(snapshot.watermark, at - MICROSECOND),
         adjustments=tuple(each for each in snapshot.adjustments if at in (each.at, each.to)),
         reschedule=None if moved is not None and moved.to < at else moved,
         requests=(),

@@ -6,12 +6,13 @@ from enum import StrEnum
 from everytick.deciding.forecast import LikelyBreach
 from everytick.deciding.unnamed import moved_here
 from everytick.domain.decisions import Span
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.promises import Breach
 from everytick.domain.schedule import Schedule
 from everytick.domain.snapshots import Edition, JobSnapshot, PausedSpan
-from everytick.domain.upcoming import TICK, bound_schedule, in_force
+from everytick.domain.upcoming import bound_schedule, in_force
 from everytick.domain.values import value
 
 
@@ -140,13 +141,13 @@ def answer(
 def at_the_time(evidence: Evidence) -> tuple[Job, Schedule]:
     """The definition that was in force at the instant, as far as it is at hand, and its schedule."""
     snapshot, at = evidence.snapshot, evidence.at
-    job = in_force((*evidence.older, *snapshot.editions), at - TICK)
+    job = in_force((*evidence.older, *snapshot.editions), at - MICROSECOND)
     idle = not snapshot.busy_count and not snapshot.waiting_count
-    return job, bound_schedule(snapshot, job, min(snapshot.watermark, at - TICK), idle=idle)
+    return job, bound_schedule(snapshot, job, min(snapshot.watermark, at - MICROSECOND), idle=idle)
 
 
 def neighbours(schedule: Schedule, at: datetime) -> tuple[datetime | None, datetime | None]:
-    return schedule.last_at(at - TICK), schedule.next_after(at)
+    return schedule.last_at(at - MICROSECOND), schedule.next_after(at)
 
 
 def set_by_hand(snapshot: JobSnapshot) -> set[datetime]:

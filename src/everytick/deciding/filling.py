@@ -15,11 +15,11 @@ from everytick.deciding.pace import allowance, looked_again, next_at, paced
 from everytick.deciding.past import past_instants, past_instants_back
 from everytick.domain import ids
 from everytick.domain.backfills import BackfillStatus, Filling, OpenBackfill
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import AdjustmentKind, Edition, JobSnapshot
-from everytick.domain.upcoming import TICK
 
 _WALKED = 2_000
 """Most instants that one plan walks past because they have an occurrence. The next plan goes on."""
@@ -75,7 +75,9 @@ class Fills:
         left = next((each.scheduled_for for each in self.newcomers if each.id in cut), None)
         if left is None:
             return replace(self.filling, ids=ids_)
-        after, through = (backfill.after, left) if backfill.order.newest_first else (left - TICK, backfill.through)
+        after, through = (
+            (backfill.after, left) if backfill.order.newest_first else (left - MICROSECOND, backfill.through)
+        )
         status, filled_at = BackfillStatus.RUNNING, self.filling.filled_at if ids_ else backfill.filled_at
         return replace(self.filling, after=after, through=through, ids=ids_, status=status, filled_at=filled_at)
 
@@ -117,11 +119,11 @@ class _Walk:
             self.is_at_end = True
         else:
             self.is_cut = True
-            self._pass(backfill, since + TICK if backfill.order.newest_first else until)
+            self._pass(backfill, since + MICROSECOND if backfill.order.newest_first else until)
 
     def _pass(self, backfill: OpenBackfill, instant: datetime) -> None:
         if backfill.order.newest_first:
-            self.through = instant - TICK
+            self.through = instant - MICROSECOND
         else:
             self.after = instant
 
@@ -184,7 +186,7 @@ def _filling(job_id: str, job: Job, backfill: OpenBackfill, now: datetime, place
     return Newcomer(
         id_,
         # Behind everybody else, in its own order.
-        now + place * TICK,
+        now + place * MICROSECOND,
         instant,
         Cause.BACKFILL,
         order.overlap or asked_rule(job),

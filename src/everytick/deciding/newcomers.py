@@ -11,12 +11,12 @@ from everytick.deciding.past import past_instants
 from everytick.deciding.recovery import DueInstants, too_late
 from everytick.domain import ids
 from everytick.domain.decisions import Refusal
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import LateOverlap, Overlap
 from everytick.domain.snapshots import JobSnapshot, Request
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.upcoming import TICK
 from everytick.domain.values import value
 
 _LATE_RULES = {
@@ -110,7 +110,7 @@ class Newcomers:
         assert instant is not None, "it says which instant it fills"
         past = next((each for each in self.snapshot.pasts if each.key == request.key), None)
         editions = self.snapshot.editions if past is None else (*past.editions, *self.snapshot.editions)
-        named = next((each for each in past_instants(editions, instant - TICK, instant)), (instant, None))
+        named = next((each for each in past_instants(editions, instant - MICROSECOND, instant)), (instant, None))
         return replace(requested(self.snapshot.job_id, self.job, request), covers_after=named[1])
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.snapshots import Edition
-from everytick.domain.upcoming import TICK, effective
+from everytick.domain.upcoming import effective
 
 _AT_ONCE = 100
 
@@ -44,7 +45,7 @@ def past_instants_back(
         schedule = editions[place].job.bound(None)
         instant = schedule.last_at(end) if begin < end else None
         while instant is not None and instant > begin:
-            before = schedule.last_at(instant - TICK)
+            before = schedule.last_at(instant - MICROSECOND)
             yield instant, before
             instant = before
 
@@ -52,7 +53,7 @@ def past_instants_back(
 def _named(edition: Edition, after: datetime, through: datetime) -> Iterator[tuple[datetime, datetime | None]]:
     schedule = edition.job.bound(None)
     while found := schedule.instants(after, through, _AT_ONCE):
-        before = schedule.last_at(found[0] - TICK)
+        before = schedule.last_at(found[0] - MICROSECOND)
         for instant in found:
             yield instant, before
             before = instant

@@ -23,6 +23,7 @@ from everytick.deciding.tick import plain_tick
 from everytick.domain.backfills import BackfillStatus, Filling, OpenBackfill
 from everytick.domain.config import Unset
 from everytick.domain.decisions import Creation, Ending, Plan, Refusal, RequestAnswer, Span, Turned, Why
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
@@ -31,7 +32,6 @@ from everytick.domain.schedule import waits_for_end
 from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, Edition, JobSnapshot, Rescheduled
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import (
-    TICK,
     ComingRun,
     coming,
     edition_in_force,
@@ -100,7 +100,7 @@ def _with_turns(snapshot: JobSnapshot, decided: Plan, now: datetime) -> Plan:
     wake_at = min(filter(None, [decided.wake_at, *moments]), default=None)
     if current is snapshot.editions[0] or not current.has_waited:
         return decided if wake_at == decided.wake_at else replace(decided, wake_at=wake_at)
-    before = in_force(snapshot.editions, (current.in_force_after or now) - TICK)
+    before = in_force(snapshot.editions, (current.in_force_after or now) - MICROSECOND)
     is_narrowed = before.settings.recovery != current.job.settings.recovery and snapshot.narrowed_at is None
     narrowed_at = current.in_force_after if is_narrowed and snapshot.waiting_count else None
     turned = Turned(current.job, narrowed_at)
@@ -456,7 +456,7 @@ class _Decided:
         """
         for each in self.cut_candidates:
             if not each.by_hand:
-                return min(each.instant, self.found.compressed_from or each.instant) - TICK
+                return min(each.instant, self.found.compressed_from or each.instant) - MICROSECOND
         return max(self.now, self.snapshot.watermark)
 
     def _watermark(self, end: datetime, spans: list[Span]) -> datetime:

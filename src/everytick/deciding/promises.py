@@ -20,7 +20,7 @@ from itertools import chain
 
 from everytick.deciding.activity import is_active
 from everytick.domain.decisions import Span, Why
-from everytick.domain.durations import format_duration
+from everytick.domain.durations import MICROSECOND, format_duration
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.promise_policies import PromiseKind
@@ -35,7 +35,7 @@ from everytick.domain.promises import (
 )
 from everytick.domain.schedule import waits_for_end
 from everytick.domain.statuses import WELL, OccurrenceStatus
-from everytick.domain.upcoming import TICK, in_force, upcoming
+from everytick.domain.upcoming import in_force, upcoming
 from everytick.domain.values import value
 from everytick.schedules.deadlines import Deadlines, deadlines
 
@@ -158,7 +158,7 @@ def _judge_successes(found: PromiseSnapshot, state: PromiseState, within: timede
     elif is_held:
         check_at = None if state.held_through is None else state.held_through + within + SETTLE
     else:
-        check_at = due_at + SETTLE + TICK
+        check_at = due_at + SETTLE + MICROSECOND
     after = replace(state, judged_through=anchor, breach=breach, check_at=check_at)
     return Judgement(found.job_id, after, tuple(written))
 
@@ -207,7 +207,7 @@ class _Instants:
         """Return the last instant that can be judged now: it is due, and everything before it was read."""
         found, through = self.found, self.clock.passed(self.now - SETTLE)
         for rows, last in (
-            (found.runs, found.runs[-1].scheduled_for - TICK if found.runs else None),
+            (found.runs, found.runs[-1].scheduled_for - MICROSECOND if found.runs else None),
             (found.spans, found.spans[-1].through if found.spans else None),
         ):
             if len(rows) >= READ_AT_ONCE and last is not None and last < through:
@@ -279,7 +279,7 @@ class _Instants:
         if self.is_cut:
             return self.now
         soonest = next((item.instant for item in self._later() if item.reason), None)
-        found = None if soonest is None else self.clock.of(soonest) + SETTLE + TICK
+        found = None if soonest is None else self.clock.of(soonest) + SETTLE + MICROSECOND
         if found is None and waits_for_end(self._job.schedule):
             promised = self.clock.promised
             wait = promised if isinstance(promised, timedelta) else _LONGEST

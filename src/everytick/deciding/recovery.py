@@ -10,11 +10,12 @@ from heapq import merge
 
 from everytick.deciding.candidates import Candidate, Segment, asked_by_hand, backwards, segments_of
 from everytick.domain.decisions import Refusal, Why
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.policies import FirstSight, Strategy
 from everytick.domain.snapshots import Adjustment, JobSnapshot, Request
-from everytick.domain.upcoming import TICK, next_instant
+from everytick.domain.upcoming import next_instant
 from everytick.domain.values import value
 
 MINUTE = timedelta(minutes=1)
@@ -189,7 +190,7 @@ def _compress(found: DueInstants, job_id: str) -> None:
     found.rest = Rest(reason, reason)
     found.compressed_from = oldest
     found.on_time = None
-    covering = replace(run, before=before if before is not None else oldest - TICK)
+    covering = replace(run, before=before if before is not None else oldest - MICROSECOND)
     found.candidates = [covering, *(_retold(each, reason) for each in found.candidates[1:])]
 
 
@@ -207,7 +208,7 @@ def _oldest(found: DueInstants) -> tuple[datetime, datetime | None]:
         while first in found.adjusted and found.adjusted[first].vacates:
             first = segment.schedule.next_after(first)
         if first is not None and first <= segment.through:
-            oldest.append((first, segment.schedule.last_at(first - TICK)))
+            oldest.append((first, segment.schedule.last_at(first - MICROSECOND)))
             break
     return min(oldest, key=lambda pair: pair[0])
 

@@ -6,10 +6,10 @@ from datetime import datetime
 from everytick.deciding.candidates import Candidate, Segment, skipped_by
 from everytick.deciding.recovery import DueInstants
 from everytick.domain.decisions import Refusal, Span, Why
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.schedule import Schedule
 from everytick.domain.snapshots import Adjustment
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.upcoming import TICK
 
 COUNTED = 10_000
 """Skipped instants are counted up to this number; above it the count is None, shown as "more than 10,000"."""
@@ -31,8 +31,8 @@ def spans_of(found: DueInstants, through: datetime) -> list[Span]:
             break
         at, end = segment.after, min(segment.through, through)
         for instant in _taken_away(found.adjusted, at, end):
-            _add_untouched(spans, segment, found, at, instant - TICK, first_kept)
-            _add(spans, segment, instant - TICK, instant, _by_whom(found.adjusted[instant]))
+            _add_untouched(spans, segment, found, at, instant - MICROSECOND, first_kept)
+            _add(spans, segment, instant - MICROSECOND, instant, _by_whom(found.adjusted[instant]))
             at = instant
         _add_untouched(spans, segment, found, at, end, first_kept)
     return spans
@@ -61,7 +61,7 @@ def _add_untouched(
     if segment.hold is not None:
         _add(spans, segment, after, through, segment.hold)
     elif rest is not None:
-        end = through if first_kept is None else min(through, first_kept - TICK)
+        end = through if first_kept is None else min(through, first_kept - MICROSECOND)
         if rest.edge is not None and after < rest.edge:
             _add(spans, segment, after, min(rest.edge, end), rest.before)
             after = rest.edge
@@ -87,7 +87,7 @@ def skips_of(refused: Iterable[tuple[Candidate, Refusal]]) -> list[Span]:
     spans: list[Span] = []
     for candidate, (why, detail) in refused:
         at = candidate.instant
-        span = Span(status_of(why), why, detail, at - TICK, at, candidate.version, 1)
+        span = Span(status_of(why), why, detail, at - MICROSECOND, at, candidate.version, 1)
         if spans and _alike(spans[-1], span) and spans[-1].through == candidate.before:
             spans[-1] = _joined(spans[-1], span)
         else:

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 from everytick.deciding.admission import Line
 from everytick.deciding.newcomers import Newcomer, restarting
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.schedule import Schedule
 from everytick.domain.snapshots import JobSnapshot
-from everytick.domain.upcoming import TICK, in_force, pause_at
+from everytick.domain.upcoming import in_force, pause_at
 
 
 def stop_or_restart(snapshot: JobSnapshot, job: Job, now: datetime, line: Line) -> Newcomer | None:
@@ -78,4 +79,4 @@ def _on_time(
 
 def _is_held(snapshot: JobSnapshot, instant: datetime) -> bool:
     """Whether the job was paused or disabled at that instant."""
-    return pause_at(snapshot, instant) is not None or not in_force(snapshot.editions, instant - TICK).enabled
+    return pause_at(snapshot, instant) is not None or not in_force(snapshot.editions, instant - MICROSECOND).enabled

@@ -12,12 +12,12 @@ from datetime import datetime
 
 from everytick.deciding.recovery import MINUTE, has_never_run
 from everytick.domain.decisions import Creation, Plan, Why
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
 from everytick.domain.occurrence import Cause
 from everytick.domain.schedule import waits_for_end
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.upcoming import TICK
 
 
 def plain_tick(snapshot: JobSnapshot, now: datetime) -> Plan | None:
@@ -43,7 +43,7 @@ def plain_tick(snapshot: JobSnapshot, now: datetime) -> Plan | None:
         Cause.SCHEDULE,
         instant,
         instant,
-        schedule.last_at(instant - TICK),
+        schedule.last_at(instant - MICROSECOND),
         instant,
         False,
         Why.ON_TIME,

@@ -7,6 +7,7 @@ asked whether the instant would stand without it.
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.schedule import Schedule
 from everytick.domain.values import value
 from everytick.domain.window import Within
@@ -16,8 +17,6 @@ from everytick.schedules.cron import Cron
 from everytick.schedules.exclusions import Excluding
 from everytick.schedules.timezones import Zone, instant_of
 from everytick.schedules.wall_times import wall_times
-
-_TICK = timedelta(microseconds=1)
 
 
 class Taken(StrEnum):
@@ -125,10 +124,10 @@ def _changed_clock(schedule: Cron, zone: Zone, instant: datetime) -> Unnamed | N
     before = zone.before(stretch)
     if before is not None and before.offset < stretch.offset:
         skipped = instant + before.offset
-        if skipped < stretch.wall_start and matching.after(skipped - _TICK) == skipped:
+        if skipped < stretch.wall_start and matching.after(skipped - MICROSECOND) == skipped:
             return _in_gap(schedule, stretch.start, skipped)
     wall = instant + stretch.offset
-    if matching.after(wall - _TICK) == wall:
+    if matching.after(wall - MICROSECOND) == wall:
         text = f"the clock shows {_shown(wall)} twice, and only the {schedule.dst_fold} time counts"
         return Unnamed(Taken.DROPPED, f"{text} (dst_fold={schedule.dst_fold})")
     return None
@@ -136,7 +135,7 @@ def _changed_clock(schedule: Cron, zone: Zone, instant: datetime) -> Unnamed | N
 
 def _in_gap(schedule: Cron, changed_at: datetime, skipped: datetime) -> Unnamed:
     """The clock was set forward over this wall time."""
-    change = next(schedule.clock_changes(changed_at - _TICK, changed_at), None)
+    change = next(schedule.clock_changes(changed_at - MICROSECOND, changed_at), None)
     gap = f"the clock skips {_shown(skipped)} when it is set forward at {changed_at.isoformat()}"
     if change is not None and change.what == "moved":
         return Unnamed(Taken.MOVED, f"{gap}; it comes right after ({change.rule})", change.instant)

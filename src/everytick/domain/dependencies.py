@@ -5,10 +5,10 @@ from datetime import timedelta
 from enum import StrEnum
 from itertools import pairwise
 
-from everytick.domain.durations import format_duration
+from everytick.domain.durations import MICROSECOND, format_duration
 from everytick.domain.names import checked_name
 from everytick.domain.readers import DURATION, SWITCH, TEXT, PolicyReader, Schema, described, table
-from everytick.domain.reading import INSTANT, choice, fill, keys, length, refused, switch
+from everytick.domain.reading import choice, fill, keys, length, refused, switch
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies, shown
 
@@ -52,9 +52,9 @@ class Dependency:
         fill(
             self,
             job=checked_name("job of depends_on", job),
-            within=None if within is None else length("depends_on within", within, INSTANT),
+            within=None if within is None else length("depends_on within", within, MICROSECOND),
             otherwise=choice("depends_on otherwise", Otherwise, otherwise),
-            deadline=None if deadline is None else length("depends_on deadline", deadline, INSTANT),
+            deadline=None if deadline is None else length("depends_on deadline", deadline, MICROSECOND),
             requests=switch("depends_on requests", requests),
         )
         if self.within is not None and self.otherwise is Otherwise.SKIP and self.deadline is not None:

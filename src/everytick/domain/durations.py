@@ -13,7 +13,7 @@ from typing import NamedTuple
 from everytick.domain.values import value
 from everytick.errors import InvalidDuration, InvalidInstant, shown
 
-TICK = timedelta(microseconds=1)
+MICROSECOND = timedelta(microseconds=1)
 """The shortest time that the stores tell apart."""
 
 LONGEST = timedelta(days=365_000)

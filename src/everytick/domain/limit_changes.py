@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.facts import DropLimit, Limiting, PutBrake, ReleaseBrake, SetLimit
 from everytick.domain.limits import BrakeRecord, LimitRecord, Reach, Releasing, soft_rate
 from everytick.domain.schedule import Schedule
@@ -12,7 +13,6 @@ from everytick.errors import InvalidLimit
 ENDED_BY_TIME = "release: the end of the brake has come"
 """The change when a brake ends by itself."""
 
-_TICK = timedelta(microseconds=1)
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 MOST_BRAKES = 100
@@ -81,7 +81,7 @@ def _after(brake: BrakeRecord, now: datetime) -> BrakeRecord | None:
     """Return what is left of a brake that is released now."""
     if not brake.holds(now):
         return brake
-    return None if brake.begins is None else replace(brake, since=now + _TICK, until=None).at(now)
+    return None if brake.begins is None else replace(brake, since=now + MICROSECOND, until=None).at(now)
 
 
 def settled(reach: Reach, now: datetime, waiting: Callable[[], int]) -> Reach:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import NamedTuple, Protocol, TypeVar
 
-from everytick.domain.durations import duration, format_duration
+from everytick.domain.durations import MICROSECOND, duration, format_duration
 from everytick.domain.names import checked_name, did_you_mean, kept_once
 from everytick.domain.needs import DEFAULT_QUEUE
 from everytick.domain.schedule import Schedule
@@ -42,7 +42,6 @@ CHANGES_SHOWN = 100
 _LANE = "limit:"
 _RATE = re.compile(r"(\d{1,9})\s*/\s*(.+)", re.ASCII)
 _SECOND = timedelta(seconds=1)
-_TICK = timedelta(microseconds=1)
 
 
 @value(frozen=True)
@@ -98,7 +97,7 @@ class BrakeRecord:
         begin = self.begins.last_at(now)
         until = None if begin is None else self.ends.next_after(begin)
         if begin is None or begin < self.since or (until is not None and until <= now):
-            begin = self.begins.next_after(max(now, self.since - _TICK))
+            begin = self.begins.next_after(max(now, self.since - MICROSECOND))
             until = None if begin is None else self.ends.next_after(begin)
         return None if begin is None else replace(self, since=begin, until=until)
 
@@ -278,7 +277,7 @@ class RateWindow(NamedTuple):
 
     def begins(self, now: datetime) -> datetime:
         """Return the moment after which starts count that are not over for this window now."""
-        return now - self.span if self.since is None else max(now - self.span, self.since - _TICK)
+        return now - self.span if self.since is None else max(now - self.span, self.since - MICROSECOND)
 
 
 def windows_of(rate: Rate, since: datetime | None = None) -> tuple[RateWindow, ...]:

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from everytick.domain.durations import format_duration, instant
+from everytick.domain.durations import MICROSECOND, format_duration, instant
 from everytick.domain.names import checked_name
 from everytick.domain.readers import DURATION, TEXT, PolicyReader, Schema, count, described, one_of, or_null, own, table
-from everytick.domain.reading import INSTANT, LARGEST, choice, fill, keys, length, refused, whole
+from everytick.domain.reading import LARGEST, choice, fill, keys, length, refused, whole
 from everytick.domain.rollouts import Rollout, rollout
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies
@@ -256,7 +256,7 @@ class UpdatePolicy:
             occurrences=None
             if occurrences is None
             else whole("update_policy occurrences", occurrences, 1, MOST_OCCURRENCES),
-            duration=None if duration is None else length("update_policy duration", duration, INSTANT),
+            duration=None if duration is None else length("update_policy duration", duration, MICROSECOND),
             rollout=rollout,
         )
 
@@ -314,7 +314,7 @@ def horizon(given: object) -> int | timedelta | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int):
-        return length("horizon", given, INSTANT, "horizon=None, to write none")
+        return length("horizon", given, MICROSECOND, "horizon=None, to write none")
     return whole("horizon", given, 1, MOST_COMING, 'horizon="30d", for those of a time', "horizon=None, to write none")
 
 
@@ -371,7 +371,7 @@ def _bounds(count: object, age: object, is_window: bool) -> dict[str, object]:
     none = 'recovery="mark_as_missed", to run none'
     return {
         "max_occurrences": None if count is None else whole("recovery max_occurrences", count, 1, LARGEST, none),
-        "max_duration": None if age is None else length("recovery max_duration", age, INSTANT, none),
+        "max_duration": None if age is None else length("recovery max_duration", age, MICROSECOND, none),
     }
 
 

@@ -5,8 +5,9 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.readers import DURATION, PolicyReader, or_none
-from everytick.domain.reading import INSTANT, length, refused
+from everytick.domain.reading import length, refused
 from everytick.domain.values import value
 
 
@@ -49,7 +50,7 @@ def _finish_by(key: str, given: object) -> Promised:
         if read is None:
             raise refused(key, given, "is no time of day", f'{key}="06:00"', f'{key}="1h", after the instant')
         return WallTime(int(read[1]), int(read[2]))
-    return length(key, given, INSTANT, f"{key}=None, for none")
+    return length(key, given, MICROSECOND, f"{key}=None, for none")
 
 
 FINISH_BY = or_none(

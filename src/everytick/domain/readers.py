@@ -9,10 +9,10 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from everytick.domain.durations import instant
+from everytick.domain.durations import MICROSECOND, instant
 from everytick.domain.names import checked_name
 from everytick.domain.payload import payload
-from everytick.domain.reading import INSTANT, LARGEST, choice, length, names, refused, switch, whole
+from everytick.domain.reading import LARGEST, choice, length, names, refused, switch, whole
 from everytick.domain.schedule import Schedule
 
 Schema: TypeAlias = dict[str, Any]
@@ -85,13 +85,13 @@ def one_of(kind: type[StrEnum], read: Callable[[object], object] | None = None) 
     )
 
 
-def duration(least: timedelta = INSTANT, *instead: str) -> PolicyReader:
+def duration(least: timedelta = MICROSECOND, *instead: str) -> PolicyReader:
     """Return the reader of a length of time that is not shorter than `least`."""
     return PolicyReader(lambda key, given: length(key, given, least, *instead), DURATION, "Duration")
 
 
 def _length_or_none(key: str, given: object) -> timedelta | None:
-    return None if given is None else length(key, given, INSTANT, f"{key}=None, for none")
+    return None if given is None else length(key, given, MICROSECOND, f"{key}=None, for none")
 
 
 OPTIONAL_DURATION = or_none(duration())._replace(read=_length_or_none)

@@ -10,14 +10,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from everytick.domain.durations import LONGEST, duration, format_duration
+from everytick.domain.durations import LONGEST, MICROSECOND, duration, format_duration
 from everytick.domain.names import checked_name, did_you_mean
 from everytick.domain.schedule import Schedule
 from everytick.errors import InvalidPolicies, shown
 
 LARGEST = 2_147_483_647
-INSTANT = timedelta(microseconds=1)
-"""The shortest length there is."""
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -56,7 +54,7 @@ def length(policy: str, given: object, least: timedelta, *instead: str) -> timed
     """Return a duration that is not shorter than `least`. One of more than a thousand years counts as a thousand."""
     found = min(duration(given), LONGEST)
     if found < least:
-        reason = "must be longer than zero" if least == INSTANT else f"must be at least {format_duration(least)}"
+        reason = "must be longer than zero" if least == MICROSECOND else f"must be at least {format_duration(least)}"
         raise refused(policy, given, reason, *instead)
     return found
 

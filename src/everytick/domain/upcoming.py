@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from everytick.domain.config import Overrides
-from everytick.domain.durations import TICK as TICK
+from everytick.domain.durations import MICROSECOND as MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import MOST_COMING
@@ -83,11 +83,11 @@ def bound_schedule(snapshot: JobSnapshot, job: Job, after: datetime, *, idle: bo
 
 def _going_on(schedule: Schedule, job: Job, end: datetime, after: datetime) -> Schedule:
     """What follows an end must not fall silent because its instant was skipped: it goes on as if that had ended."""
-    named = None if schedule.next_after(after) is not None else schedule.next_after(end - TICK)
+    named = None if schedule.next_after(after) is not None else schedule.next_after(end - MICROSECOND)
     if named is None:
         return schedule
     delay = named - end
-    return job.bound(end + (after - end) // delay * delay if delay else after + TICK)
+    return job.bound(end + (after - end) // delay * delay if delay else after + MICROSECOND)
 
 
 def next_instant(snapshot: JobSnapshot, after: datetime, *, idle: bool) -> datetime | None:
@@ -224,7 +224,7 @@ def _runs(
 
 def _may_run(snapshot: JobSnapshot, target: datetime) -> bool:
     """Whether the target of a move or a reschedule runs: no pause and no disabled definition is in force at it."""
-    return in_force(snapshot.editions, target - TICK).enabled and _pause_over(snapshot, target) is None
+    return in_force(snapshot.editions, target - MICROSECOND).enabled and _pause_over(snapshot, target) is None
 
 
 def set_by_hand(snapshot: JobSnapshot, now: datetime) -> list[datetime]:
@@ -245,7 +245,7 @@ def _held_until(snapshot: JobSnapshot, instant: datetime) -> datetime | None:
     """The end of what holds this instant back: a reschedule or a pause; None if nothing does."""
     moved = snapshot.reschedule
     if moved is not None and moved.made_at < instant < moved.to:
-        return moved.to - TICK
+        return moved.to - MICROSECOND
     return _pause_over(snapshot, instant)
 
 

@@ -9,11 +9,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from everytick.domain.config import Level, Overrides, Settings
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job, same_definition
 from everytick.domain.policies import UpdateKind, UpdatePolicy
 from everytick.domain.rollouts import NEVER, RolloutVerdict, Way
 from everytick.domain.snapshots import Edition, JobSnapshot
-from everytick.domain.upcoming import TICK, editions_to_come, in_force, trial_of, upcoming
+from everytick.domain.upcoming import editions_to_come, in_force, trial_of, upcoming
 from everytick.errors import InvalidPolicies
 
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
@@ -207,7 +208,7 @@ def period_end(run: datetime, gap: timedelta, calendar: tzinfo) -> datetime:
         case _:
             end = begin.replace(year=begin.year + 1, month=1, day=1, hour=0, minute=0)
     # An hour that the clocks repeat has no later end than its first pass: never before the run itself.
-    return max(end.replace(tzinfo=calendar).astimezone(UTC) - TICK, run)
+    return max(end.replace(tzinfo=calendar).astimezone(UTC) - MICROSECOND, run)
 
 
 def numbered(editions: Sequence[Edition], newest: int, by: str) -> list[Edition]:

@@ -1,12 +1,11 @@
 """The policies `start` and `end` around a schedule of any kind."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.schedule import Schedule
 from everytick.domain.values import value
-
-_MOMENT = timedelta(microseconds=1)
 
 
 @value
@@ -20,7 +19,7 @@ class Within:
     def next_after(self, instant: datetime, /) -> datetime | None:
         """Return the first instant later than `instant`, or None if there is none."""
         if self.start is not None and instant < self.start:
-            instant = self.start - _MOMENT
+            instant = self.start - MICROSECOND
         found = self.schedule.next_after(instant)
         return None if found is None or (self.end is not None and found > self.end) else found
 
@@ -31,7 +30,7 @@ class Within:
 
     def instants(self, after: datetime, through: datetime, limit: int | None = None) -> Sequence[datetime]:
         """Return the instants in `(after, through]` in order, at most `limit` of them."""
-        after = after if self.start is None else max(after, self.start - _MOMENT)
+        after = after if self.start is None else max(after, self.start - MICROSECOND)
         through = through if self.end is None else min(through, self.end)
         return self.schedule.instants(after, through, limit)
 

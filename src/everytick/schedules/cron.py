@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from everytick.domain.durations import FIRST, LAST
+from everytick.domain.durations import FIRST, LAST, MICROSECOND
 from everytick.domain.values import value
 from everytick.errors import CronExpressionInvalidError, InvalidSchedule, shown
 from everytick.schedules.combine import Combinable, NeedsJob, chain, checked_limit, in_window, with_options
 from everytick.schedules.cron_fields import hashed, is_hashed, normal
 from everytick.schedules.cron_words import cron_words
-from everytick.schedules.timezones import ALWAYS_UTC, DAY, MICROSECOND, Stretch, Zone, utc, zone_of
+from everytick.schedules.timezones import ALWAYS_UTC, DAY, Stretch, Zone, utc, zone_of
 from everytick.schedules.wall_times import WallTimes, wall_times
 
 FIRE_AFTER, SKIP = "fire_after", "skip"

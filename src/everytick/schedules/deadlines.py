@@ -3,15 +3,13 @@
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from everytick.domain.durations import format_duration
+from everytick.domain.durations import MICROSECOND, format_duration
 from everytick.domain.job import Job
 from everytick.domain.promise_policies import Promised, WallTime
 from everytick.domain.schedule import Schedule
 from everytick.domain.values import value
 from everytick.schedules.cron import cron
 from everytick.schedules.timezones import Zone, zone
-
-_TICK = timedelta(microseconds=1)
 
 
 @value
@@ -32,10 +30,10 @@ class Deadlines:
     def passed(self, now: datetime) -> datetime:
         """Return the last instant whose moment lies before now."""
         if self.daily is not None:
-            last = self.daily.last_at(now - _TICK)
-            return datetime.min.replace(tzinfo=now.tzinfo) if last is None else last - _TICK
+            last = self.daily.last_at(now - MICROSECOND)
+            return datetime.min.replace(tzinfo=now.tzinfo) if last is None else last - MICROSECOND
         assert isinstance(self.promised, timedelta), "a time of day has a schedule"
-        return now - self.promised - _TICK
+        return now - self.promised - MICROSECOND
 
     def __str__(self) -> str:
         return str(self.promised) if isinstance(self.promised, WallTime) else format_duration(self.promised)

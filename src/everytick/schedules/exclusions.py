@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 from datetime import UTC, date, datetime, timedelta
 
-from everytick.domain.durations import FIRST, LAST
+from everytick.domain.durations import FIRST, LAST, MICROSECOND
 from everytick.domain.schedule import Schedule, bound
 from everytick.domain.values import value
 from everytick.errors import InvalidSchedule
 from everytick.schedules.calendars import Band, Calendar
 from everytick.schedules.combine import Combinable, chain, in_zone, with_options
-from everytick.schedules.timezones import ALWAYS_UTC, DAY, MICROSECOND, Stretch, Zone, utc
+from everytick.schedules.timezones import ALWAYS_UTC, DAY, Stretch, Zone, utc
 
 ROLLS = ("skip", "next", "previous", "modified_following")
 _INSTEAD = {

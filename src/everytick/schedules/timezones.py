@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
-MICROSECOND = timedelta(microseconds=1)
 
 _NAME = r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*"
 # Files beside the zones that differ from machine to machine, or count leap seconds.

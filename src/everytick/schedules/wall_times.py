@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 
+from everytick.domain.durations import MICROSECOND
 from everytick.schedules.cron_fields import Masks, Special, read
-from everytick.schedules.timezones import MICROSECOND
 
 MINUTE = timedelta(minutes=1)
 CYCLE_YEARS = 400

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from everytick.domain.backfills import LEADS_TO, OPEN_LIMIT, BackfillStatus, OpenBackfill
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.upcoming import TICK
 from everytick.errors import Conflict, shown
 from everytick.stores.base import Receipt
 
@@ -52,7 +52,7 @@ def known_stretch(backfill: OpenBackfill, last: datetime | None) -> tuple[dateti
     if last is None:
         return None, None
     # Of many with one time some may be unknown. Those are not made twice: the store knows their ids.
-    return (last - TICK, None) if backfill.order.newest_first else (None, last)
+    return (last - MICROSECOND, None) if backfill.order.newest_first else (None, last)
 
 
 def stopped_because(by: str) -> str:

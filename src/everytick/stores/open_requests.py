@@ -11,6 +11,7 @@ from datetime import datetime
 from everytick.domain.backfills import OpenBackfill
 from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Creation, Why
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.facts import ASKS, Fact
 from everytick.domain.ids import EPOCH
 from everytick.domain.job import Job
@@ -18,7 +19,6 @@ from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.payload import Payload
 from everytick.domain.snapshots import Edition, Past, Request
 from everytick.domain.statuses import ACTIVE, OccurrenceStatus
-from everytick.domain.upcoming import TICK
 from everytick.domain.values import value
 from everytick.errors import OccurrenceExists
 from everytick.stores.base import Whole
@@ -160,7 +160,7 @@ def pasts_asked(
     if since is None:
         return []
     wanted = [
-        PastAsked(each.key, each.scheduled_for - TICK, each.scheduled_for)
+        PastAsked(each.key, each.scheduled_for - MICROSECOND, each.scheduled_for)
         for each in requests
         if each.cause is Cause.BACKFILL and each.scheduled_for is not None
     ]

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import pairwise, takewhile
 
 from everytick.domain import ids
 from everytick.domain.changes import Put
 from everytick.domain.config import Level, Overrides, Settings
 from everytick.domain.decisions import Creation
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Edition, JobSnapshot, Request
@@ -17,8 +18,6 @@ from everytick.domain.updates import settled, updated
 from everytick.errors import Conflict, TooManyEditions, shown
 from everytick.schedules.timezones import calendar_of
 from everytick.stores.base import MAX_EDITIONS
-
-_TICK = timedelta(microseconds=1)
 
 NOTHING_TO_KEEP = "canceled: the occurrence it replays was forgotten before its results could be kept"
 """The reason of a replay that ends because the results it had to keep were deleted. It must not run the tasks again."""
@@ -133,9 +132,9 @@ def first_watermark(job: Job, now: datetime) -> datetime:
     match begin.begin:
         case FirstSight.BACKFILL_FROM:
             assert begin.since is not None, "backfill_from says since when"
-            return begin.since - _TICK
+            return begin.since - MICROSECOND
         case FirstSight.IF_MATCHING_NOW:
-            return now.replace(second=0, microsecond=0) - _TICK
+            return now.replace(second=0, microsecond=0) - MICROSECOND
         case _:
             return now
 

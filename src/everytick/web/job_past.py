@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everytick.domain.decisions import Why
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
 from everytick.domain.questions import why_of
 from everytick.domain.statuses import ENDED
-from everytick.domain.upcoming import TICK
 from everytick.domain.values import value
 from everytick.web.pictures.strip import AHEAD, Square
 from everytick.web.pictures.trail import localized
@@ -99,7 +99,7 @@ def _instants(span: Span, job: Job) -> Iterator[datetime]:
     instant = schedule.last_at(span.through)
     while instant is not None and instant > span.after:
         yield instant
-        instant = schedule.last_at(instant - TICK)
+        instant = schedule.last_at(instant - MICROSECOND)
 
 
 # ------------------------------------------------------------------------------------------------- for the pictures

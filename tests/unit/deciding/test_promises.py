@@ -9,6 +9,7 @@ import pytest
 from everytick import cron
 from everytick.deciding.promises import LEAST_RECHECK, RECHECK, SETTLE, begun, ended, judge
 from everytick.domain.decisions import Span, Why
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.limits import BrakeRecord
 from everytick.domain.occurrence import Cause
 from everytick.domain.promise_policies import PromiseKind
@@ -24,8 +25,6 @@ from everytick.domain.snapshots import (
 )
 from everytick.domain.statuses import OccurrenceStatus
 from tests.unit.deciding.planning import active, at, job, snapshot_of
-
-_TICK = timedelta(microseconds=1)
 
 
 def _kind(policies: dict[str, Any]) -> PromiseKind:
@@ -79,15 +78,15 @@ def test_an_instant_that_nobody_planned_breaks_the_promise_when_its_moment_has_p
     found = _seen(policies=START)
     just_before = judge(found, at("09:05") + SETTLE)
     assert just_before.breaches == ()
-    assert just_before.state.check_at == at("09:05") + SETTLE + _TICK
+    assert just_before.state.check_at == at("09:05") + SETTLE + MICROSECOND
 
-    judged = judge(found, at("09:05") + SETTLE + _TICK)
+    judged = judge(found, at("09:05") + SETTLE + MICROSECOND)
 
     [breach] = judged.breaches
     assert (breach.broken_for, breach.due_at, breach.found_at) == (
         at("09:00"),
         at("09:05"),
-        at("09:05") + SETTLE + _TICK,
+        at("09:05") + SETTLE + MICROSECOND,
     )
     assert (breach.reason, breach.count, breach.ended_at) == ("no node has planned it", 1, None)
     assert judged.state.breach == breach
@@ -126,8 +125,8 @@ def test_a_start_in_time_keeps_it_and_what_people_decided_is_no_breach(run: Prom
     """A19: cancel is no failure. What becomes of a run after its start is not promised by start_by."""
     judged = judge(_seen(policies=START, watermark="09:00", runs=(run,)), at("09:10"))
     assert judged.breaches == ()
-    assert judged.state.judged_through == at("09:10") - SETTLE - timedelta(minutes=5) - _TICK
-    assert judged.state.check_at == at("10:05") + SETTLE + _TICK
+    assert judged.state.judged_through == at("09:10") - SETTLE - timedelta(minutes=5) - MICROSECOND
+    assert judged.state.check_at == at("10:05") + SETTLE + MICROSECOND
 
 
 @pytest.mark.parametrize(
@@ -223,7 +222,7 @@ def test_an_instant_in_a_pause_is_excused_also_if_it_is_caught_up() -> None:
         _seen(policies=START, watermark="09:30", state=held.state, pauses=resumed, runs=(caught_up,)), at("09:40")
     )
     assert (judged.breaches, judged.state.held_through) == ((), at("09:30"))
-    assert judged.state.check_at == at("10:05") + SETTLE + _TICK
+    assert judged.state.check_at == at("10:05") + SETTLE + MICROSECOND
 
     # A pause that came and went while no node looked.
     unseen = _seen(policies=START, watermark="09:30", pauses=resumed, runs=(caught_up,))
@@ -239,7 +238,7 @@ def test_an_instant_before_a_pause_is_still_promised() -> None:
     assert _broken(judged) == [(at("09:00"), at("09:30"), None, 1)]
     after = replace(judged.state, breach=None)
     later = judge(_seen(policies=FINISH, watermark="09:01", pauses=(pause,), state=after), at("09:36"))
-    assert later.state.check_at == at("13:30") + SETTLE + _TICK
+    assert later.state.check_at == at("13:30") + SETTLE + MICROSECOND
 
 
 def test_a_disabled_job_owes_nothing_until_it_is_enabled() -> None:
@@ -250,7 +249,7 @@ def test_a_disabled_job_owes_nothing_until_it_is_enabled() -> None:
     editions = (*editions, Edition(replace(on, version=3), at("09:20")))
     judged = judge(_seen(policies=START, editions=editions, state=held.state), at("10:04"))
     assert (judged.breaches, judged.state.held_through) == ((), at("09:20"))
-    assert judged.state.check_at == at("10:05") + SETTLE + _TICK
+    assert judged.state.check_at == at("10:05") + SETTLE + MICROSECOND
 
 
 def test_a_skipped_instant_is_not_promised_and_a_moved_one_from_its_new_time_on() -> None:
@@ -258,7 +257,7 @@ def test_a_skipped_instant_is_not_promised_and_a_moved_one_from_its_new_time_on(
     assert judge(_seen(policies=START, adjustments=skip), at("09:10")).breaches == ()
     moved = (Adjustment(at("09:00"), AdjustmentKind.MOVE, at("09:30")),)
     judged = judge(_seen(policies=START, adjustments=moved), at("09:10"))
-    assert (judged.breaches, judged.state.check_at) == ((), at("09:35") + SETTLE + _TICK)
+    assert (judged.breaches, judged.state.check_at) == ((), at("09:35") + SETTLE + MICROSECOND)
     assert _broken(judge(_seen(policies=START, adjustments=moved), at("09:40"))) == [
         (at("09:30"), at("09:35"), None, 1)
     ]
@@ -310,11 +309,11 @@ def test_a_compressed_instant_is_kept_by_the_run_that_covers_it() -> None:
 
 def test_a_time_of_day_is_the_next_one_after_the_instant() -> None:
     found = _seen("0 3 * * *", policies={"finish_by": "06:00"}, since="00:00")
-    assert judge(found, at("05:59")).state.check_at == at("06:00") + SETTLE + _TICK
+    assert judge(found, at("05:59")).state.check_at == at("06:00") + SETTLE + MICROSECOND
     assert _broken(judge(found, at("06:01"))) == [(at("03:00"), at("06:00"), None, 1)]
     # At the very moment, the next day is meant.
     at_six = _seen("0 6 * * *", policies={"finish_by": "06:00"}, since="00:00")
-    assert judge(at_six, at("07:00")).state.check_at == at("1 06:00") + SETTLE + _TICK
+    assert judge(at_six, at("07:00")).state.check_at == at("1 06:00") + SETTLE + MICROSECOND
 
 
 @pytest.mark.parametrize(
@@ -333,7 +332,9 @@ def test_a_time_of_day_in_the_night_of_a_clock_change(zone: str, since: str, due
     begin = datetime.fromisoformat(since) - timedelta(hours=2)
     seen = JobSnapshot(local.id, 1, 1, begin, (Edition(local),))
     found = PromiseSnapshot(local.id, PromiseState(PromiseKind.FINISH_BY, begin, begin), seen)
-    assert judge(found, begin + timedelta(seconds=1)).state.check_at == datetime.fromisoformat(due) + SETTLE + _TICK
+    assert (
+        judge(found, begin + timedelta(seconds=1)).state.check_at == datetime.fromisoformat(due) + SETTLE + MICROSECOND
+    )
 
 
 # -------------------------------------------------------------------------------------------------- success_within
@@ -349,7 +350,7 @@ SUCCESS = {"success_within": "2h"}
 def test_a_new_job_has_one_length_of_time_for_its_first_success() -> None:
     found = _seen(policies=SUCCESS)
     fresh = judge(found, at("10:30") + SETTLE)
-    assert (fresh.breaches, fresh.state.check_at) == ((), at("10:30") + SETTLE + _TICK)
+    assert (fresh.breaches, fresh.state.check_at) == ((), at("10:30") + SETTLE + MICROSECOND)
     [breach] = judge(found, at("10:31")).breaches
     assert (breach.broken_for, breach.due_at, breach.reason) == (
         at("08:30"), at("10:30"), "no success since 2026-11-16T08:30:00+00:00",
@@ -360,7 +361,7 @@ def test_a_new_job_has_one_length_of_time_for_its_first_success() -> None:
 def test_the_age_of_the_last_success_counts_however_it_was_asked_for() -> None:
     found = _seen(policies=SUCCESS, last_success=_success("09:59"))
     judged = judge(found, at("11:50"))
-    assert (judged.breaches, judged.state.check_at) == ((), at("11:59") + SETTLE + _TICK)
+    assert (judged.breaches, judged.state.check_at) == ((), at("11:59") + SETTLE + MICROSECOND)
     assert _broken(judge(found, at("12:00"))) == [(at("09:59"), at("11:59"), None, 1)]
 
 
@@ -371,7 +372,7 @@ def test_the_next_success_ends_the_breach_once() -> None:
     assert _broken(kept) == [(at("08:30"), at("10:30"), at("10:45"), 1)]
     assert kept.state.breach is None
     again = judge(replace(later, state=kept.state), at("10:50"))
-    assert (again.breaches, again.state.check_at) == ((), at("12:45") + SETTLE + _TICK)
+    assert (again.breaches, again.state.check_at) == ((), at("12:45") + SETTLE + MICROSECOND)
 
 
 def test_a_gap_between_the_last_two_successes_is_found_late_and_a_doubtful_one_is_not() -> None:
@@ -388,7 +389,7 @@ def test_a_pause_stops_the_clock_of_success_within() -> None:
     assert (held.breaches, held.state.check_at) == ((), None)
     until = (replace(pause, until=at("16:00"), resumed_by=""),)
     judged = judge(_seen(policies=SUCCESS, state=held.state, pauses=until), at("16:01"))
-    assert (judged.breaches, judged.state.check_at) == ((), at("18:00") + SETTLE + _TICK)
+    assert (judged.breaches, judged.state.check_at) == ((), at("18:00") + SETTLE + MICROSECOND)
 
 
 def test_a_brake_excuses_what_it_holds() -> None:
@@ -401,7 +402,10 @@ def test_a_brake_excuses_what_it_holds() -> None:
     assert judge(released, at("09:40")).breaches == ()
     waits = judge(replace(_seen(policies=SUCCESS), brake=brake), at("15:00"))
     assert (waits.breaches, waits.state.check_at) == ((), at("15:00") + LEAST_RECHECK)
-    assert judge(_seen(policies=SUCCESS, state=waits.state), at("15:05")).state.check_at == at("17:05") + SETTLE + _TICK
+    assert (
+        judge(_seen(policies=SUCCESS, state=waits.state), at("15:05")).state.check_at
+        == at("17:05") + SETTLE + MICROSECOND
+    )
 
 
 def test_a_job_that_has_not_begun_or_is_over_owes_no_success() -> None:
@@ -416,8 +420,8 @@ def test_a_job_that_has_not_begun_or_is_over_owes_no_success() -> None:
 
 def test_the_last_instant_of_a_job_that_is_over_is_still_promised() -> None:
     found = _seen("0 9 * * *", policies={**START, "end": "2026-11-16T09:30:00Z"})
-    held = judge(found, at("09:00") + _TICK)
-    assert held.state.check_at == at("09:05") + SETTLE + _TICK
+    held = judge(found, at("09:00") + MICROSECOND)
+    assert held.state.check_at == at("09:05") + SETTLE + MICROSECOND
     assert _broken(judge(replace(found, state=held.state), at("09:40"))) == [(at("09:00"), at("09:05"), None, 1)]
 
 
@@ -457,7 +461,7 @@ def test_runs_beyond_what_is_read_at_once_wait_for_the_next_round() -> None:
     found = _seen("every 1s", policies={"start_by": "1s"}, watermark="08:40", runs=runs)
     judged = judge(found, at("08:40"))
     assert (judged.breaches, judged.state.check_at) == ((), at("08:40"))
-    assert judged.state.judged_through == runs[-1].scheduled_for - _TICK
+    assert judged.state.judged_through == runs[-1].scheduled_for - MICROSECOND
 
 
 def test_an_instant_that_follows_an_end_is_promised_once_it_is_known() -> None:
@@ -466,4 +470,4 @@ def test_an_instant_that_follows_an_end_is_promised_once_it_is_known() -> None:
     waits = judge(_seen("after: 1h", policies=following, active=busy), at("09:20"))
     assert (waits.breaches, waits.state.check_at) == ((), at("09:30"))
     known = _seen("after: 1h", policies=following, last_end=_success("09:00"))
-    assert judge(known, at("09:20")).state.check_at == at("10:10") + SETTLE + _TICK
+    assert judge(known, at("09:20")).state.check_at == at("10:10") + SETTLE + MICROSECOND

@@ -1,7 +1,7 @@
 """Backfills in memory: how people plan and steer them, and what plans read and write of them."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 
 from everytick.domain import facts, ids
@@ -14,6 +14,7 @@ from everytick.domain.backfills import (
     Recent,
     shown_status,
 )
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.errors import JobDisabled, NotFound
 from everytick.stores.backfill_rules import EXISTING_LIMIT, FAILED, known_stretch, looked_at, refuse_crowd, steered
@@ -22,7 +23,6 @@ from everytick.stores.memory.rows import BackfillRow, JobRow, OccurrenceRow
 from everytick.stores.memory.tables import Tables
 
 _S, _O = BackfillStatus, OccurrenceStatus
-_TICK = timedelta(microseconds=1)
 _DONE = frozenset({_O.COMPLETED})
 
 
@@ -152,10 +152,10 @@ def _recent(made: list[OccurrenceRow], paced_at: datetime, until: datetime) -> R
 def _with_existing(row: JobRow, seen: OpenBackfill) -> OpenBackfill:
     """Add the occurrences that exist already of what is left, as many as a plan walks past."""
     if seen.order.newest_first:
-        rows = (each for each in row.history.before((seen.through + _TICK,)))
+        rows = (each for each in row.history.before((seen.through + MICROSECOND,)))
         found = [each for each in islice(rows, EXISTING_LIMIT) if each.creation.scheduled_for > seen.after]
     else:
-        rows = (each for each in row.history.since((seen.after + _TICK,)))
+        rows = (each for each in row.history.since((seen.after + MICROSECOND,)))
         found = [each for each in islice(rows, EXISTING_LIMIT) if each.creation.scheduled_for <= seen.through]
     last = found[-1].creation.scheduled_for if len(found) == EXISTING_LIMIT else None
     known_after, known_through = known_stretch(seen, last)

@@ -1,12 +1,13 @@
 """The verbs of the history: pages, whole occurrences, spans, nodes, and retention."""
 
 from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from heapq import merge
 from itertools import islice, takewhile
 
 from everytick.domain import ids
 from everytick.domain.decisions import Span
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.lookups import Spans, SpansOfJobs
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
@@ -28,7 +29,6 @@ from everytick.stores.open_requests import as_asked
 
 _S = OccurrenceStatus
 _KEPT_AS_SUCCESS = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED})
-_TICK = timedelta(microseconds=1)
 
 
 class HistoryVerbs(Base):
@@ -41,7 +41,7 @@ class HistoryVerbs(Base):
         jobs = [tables.jobs[id_] for id_ in ids_]
         bounds: list[Place] = []
         if filter.through is not None:
-            bounds.append((filter.through + _TICK,))
+            bounds.append((filter.through + MICROSECOND,))
         if filter.cursor is not None:
             bounds.append(_read_cursor(filter.cursor))
         lines = [job.history.before(min(bounds)) if bounds else reversed(job.history) for job in jobs]

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice, takewhile
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.lookups import Breaches, Promises
 from everytick.domain.promise_policies import PromiseKind
@@ -27,7 +28,6 @@ from everytick.stores.base import Commit, NodeScope
 from everytick.stores.memory.planning import Planning
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
 
-_TICK = timedelta(microseconds=1)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -59,7 +59,7 @@ class PromiseVerbs(Planning):
         seen, after = self._snapshot(row, now), state.judged_through
         if state.kind is PromiseKind.SUCCESS_WITHIN:
             return PromiseSnapshot(row.id, state, seen)
-        runs = takewhile(lambda each: each.creation.scheduled_for <= now, row.history.since((after + _TICK,)))
+        runs = takewhile(lambda each: each.creation.scheduled_for <= now, row.history.since((after + MICROSECOND,)))
         spans = sorted((span for span in row.spans if span.through > after), key=lambda span: span.through)
         read = tuple(map(_run, islice(runs, READ_AT_ONCE)))
         return PromiseSnapshot(row.id, state, seen, read, tuple(spans[:READ_AT_ONCE]))

@@ -6,6 +6,7 @@ from heapq import merge
 from itertools import chain, islice, takewhile
 from typing import Any, ClassVar, TypeVar, cast
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.headlines import fingerprint
 from everytick.domain.lookups import (
     Breaches,
@@ -60,7 +61,6 @@ from everytick.stores.memory.promises import PromiseVerbs
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
 
 A = TypeVar("A")
-_TICK = timedelta(microseconds=1)
 
 
 class QuestionVerbs(PromiseVerbs, Definers, HistoryVerbs):
@@ -124,7 +124,7 @@ class QuestionVerbs(PromiseVerbs, Definers, HistoryVerbs):
     def _buckets(self, asked: Buckets) -> tuple[Bucket, ...]:
         jobs = self._jobs_of(asked.job_ids)
         first = asked.known_from(self._now())
-        rows = _newest(jobs, first - _TICK, asked.end - _TICK)
+        rows = _newest(jobs, first - MICROSECOND, asked.end - MICROSECOND)
         if asked.by is By.JOB:
             cells = [(_at(row), row.job.id, row.status, 1) for row in islice(rows, asked.MOST_LOOKED_AT)]
             return buckets_of(cells, asked.step)
@@ -173,7 +173,7 @@ def _at(row: OccurrenceRow) -> datetime:
 
 def _newest(jobs: list[JobRow], after: datetime | None, through: datetime | None) -> Iterator[OccurrenceRow]:
     """Give the occurrences of these jobs with their instant in `(after, through]`, newest first."""
-    lines = [reversed(job.history) if through is None else job.history.before((through + _TICK,)) for job in jobs]
+    lines = [reversed(job.history) if through is None else job.history.before((through + MICROSECOND,)) for job in jobs]
     newest_first: Iterator[OccurrenceRow] = merge(*lines, key=_place, reverse=True)
     return takewhile(lambda row: after is None or row.creation.scheduled_for > after, newest_first)
 

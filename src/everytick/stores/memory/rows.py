@@ -9,6 +9,7 @@ from typing import TypeAlias
 from everytick.domain.backfills import BackfillOrder, BackfillStatus
 from everytick.domain.config import Overrides, Unset
 from everytick.domain.decisions import Creation, Span
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Log, Progress
@@ -25,7 +26,6 @@ from everytick.domain.upcoming import NOTHING_COMING, Coming
 from everytick.stores.memory.ordered import Ordered, Place
 
 _S = OccurrenceStatus
-_TICK = timedelta(microseconds=1)
 
 
 @dataclass(slots=True, eq=False)
@@ -178,7 +178,7 @@ class JobRow:
         """
         if self.retire_at is not None and self.retire_at <= until:
             return list(islice(self.asked, PLAN_LIMIT + 1)), None
-        coming = next(self.asked.since((until + _TICK,)), None)
+        coming = next(self.asked.since((until + MICROSECOND,)), None)
         return list(islice(self.asked.through(until), PLAN_LIMIT + 1)), None if coming is None else coming.due_at
 
     def scheduled_for(self, instant: datetime) -> Iterator["OccurrenceRow"]:

@@ -7,18 +7,17 @@ rows, `tables` the indexes.
 
 import asyncio
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import ClassVar
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope, StoreAddress
 from everytick.stores.memory.access import MemoryAccess
 from everytick.stores.memory.promises import bring_promises_back
 from everytick.stores.memory.questions import QuestionVerbs
 from everytick.stores.memory.recording import Recording
-
-_TICK = timedelta(microseconds=1)
 
 
 class MemoryStore(Recording, QuestionVerbs):
@@ -102,9 +101,9 @@ class MemoryStore(Recording, QuestionVerbs):
     async def ahead(self, scope: NodeScope) -> Ahead:
         """Return when the next job or occurrence of this scope comes, so that a node can sleep until then."""
         now, tables = self._now(), self._tables
-        later = [tables.wakes[needs].since((now + _TICK,)) for needs in scope.met if needs in tables.wakes]
+        later = [tables.wakes[needs].since((now + MICROSECOND,)) for needs in scope.met if needs in tables.wakes]
         wakes = [row.wake_at for rows in later for row in islice(rows, 1) if row.wake_at is not None]
-        early = [tables.early[needs].since((now + _TICK,)) for needs in scope.met if needs in tables.early]
+        early = [tables.early[needs].since((now + MICROSECOND,)) for needs in scope.met if needs in tables.early]
         firsts = [row for rows in early for row in islice(rows, 1)]
         ready = [row.ready_at for row in firsts]
         if self._reaches and (opens_at := self._opens_at(now)) is not None:

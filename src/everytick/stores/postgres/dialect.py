@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from everytick.domain.durations import MICROSECOND
 from everytick.stores.postgres.rows import text
 from everytick.stores.sql.statements import ColumnKind, Dialect
 
 _OCCURRENCE = re.compile(r"occ_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def postgres_dialect(schema: str) -> Dialect:
@@ -61,7 +61,7 @@ def _id(stored: object) -> str:
 
 
 def _micros(length: timedelta) -> int:
-    return length // _MICROSECOND
+    return length // MICROSECOND
 
 
 def _duration(stored: int) -> timedelta:

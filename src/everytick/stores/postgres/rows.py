@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
 from everytick.domain.codes import ATTEMPT_STATUSES, CAUSE_CODE, CAUSES, RUN_STATUSES, STATUSES
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.payload import Payload
 from everytick.domain.snapshots import (
     Active,
@@ -20,8 +21,6 @@ Row: TypeAlias = Any
 """A record of the driver, read by column name."""
 
 E = TypeVar("E", bound=StrEnum)
-
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def text(given: str | None) -> str | None:
@@ -70,7 +69,7 @@ def run_state(row: Row) -> RunState:
 def write_timeout(timeout: timedelta | None) -> int | None:
     """Return an execution_timeout as microseconds. None for none, and for one beyond the range of dates."""
     limit = bounded(timeout)
-    return None if limit is None else limit // _MICROSECOND
+    return None if limit is None else limit // MICROSECOND
 
 
 # ---------------------------------------------------------------------------------------------------------- jobs

@@ -1,10 +1,11 @@
 """Reading what has ended long ago into the copy: what a verb asked for, or is known to need."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from everytick.domain.decisions import Plan
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.questions import (
     LOOKED_AT,
     Alike,
@@ -37,7 +38,6 @@ _MOST_LENGTHS = 100
 """Of how many jobs the lengths of runs are read exactly; of more they are those of the runs that are held."""
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
-_TICK = timedelta(microseconds=1)
 
 
 class Warming:
@@ -90,7 +90,7 @@ class Warming:
         replica.hold(await self.rows([_path(job_id, id_) for job_id, found in read for id_, _ in found]))
         for job_id, found in read:
             # Others may stand at the instant of the last one.
-            then(job_id, moment_of(int(found[-1][1])) + _TICK if len(found) == count else None)
+            then(job_id, moment_of(int(found[-1][1])) + MICROSECOND if len(found) == count else None)
 
     # ------------------------------------------------------------------------------------------- what a verb asked for
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from everytick.domain.config import Level, Overrides, overrides
 from everytick.domain.decisions import Span
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.notes import Log, Progress
 from everytick.domain.occurrence import Attempt, Cause, Occurrence
 from everytick.domain.payload import Payload
@@ -17,7 +18,6 @@ from everytick.stores.open_requests import read_due_at, stored_due_at
 from everytick.stores.sql.statements import Row
 
 NO_OVERRIDES = Overrides(Level.OCCURRENCE)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @value
@@ -207,7 +207,7 @@ def run_arguments(handle: int, task: str, run: RunState) -> dict[str, Any]:
 
 def write_waits(waits: tuple[timedelta, ...]) -> str | None:
     """Return waits as a JSON list of microseconds, if there are any."""
-    return json.dumps([wait // _MICROSECOND for wait in waits]) if waits else None
+    return json.dumps([wait // MICROSECOND for wait in waits]) if waits else None
 
 
 def read_waits(stored: str | None) -> tuple[timedelta, ...]:

@@ -15,6 +15,7 @@ from everytick.access.people import Person, Role, tags_of
 from everytick.app import Everytick
 from everytick.app.occurrence_overviews import OccurrenceOverview
 from everytick.app.text_reading import moment_of
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.statuses import ACTIVE, ENDED, RunStatus
 from everytick.errors import EverytickError, NotFound
 from everytick.stores.base import Whole
@@ -51,7 +52,6 @@ MOST_VALUE = 20_000
 
 _ID = re.compile(r"(?:occ_)?[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}")
 _BEGINNING = re.compile(r"(?:occ_)?([0-9a-f]{6}[0-9a-f-]{0,29})")
-_TICK = timedelta(microseconds=1)
 
 
 @router.get("/occurrences/{id}", dependencies=[needs(Role.VIEWER)])
@@ -306,7 +306,7 @@ async def instant_page(request: Request, tick: Tick, who: Who, job: str, at: str
         "occurrence": found.occurrence if has_run else None,
         "may_fill": may_operate and moment <= now and not has_run,
         "may_adjust": may_operate and moment > now and str(found.verdict) == "will run",
-        "after": (moment - _TICK).isoformat(),
+        "after": (moment - MICROSECOND).isoformat(),
         "at": moment,
     }
     return await page(request, "instant.html", viewer=viewer, who=who, **values)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.facts import Limiting
 from everytick.domain.limit_changes import ENDED_BY_TIME, is_unsettled, settled, spent, wished
 from everytick.domain.limits import (
@@ -45,8 +46,6 @@ from everytick.stores.base import STEP, Claim, NodeScope, Receipt
 from everytick.stores.sql.commands import Ask, Claims, Found, Rows, Verb, Versions
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
-
-_MICROSECOND = timedelta(microseconds=1)
 
 _TRIES = 5
 """How often a claim chooses anew that lost what it chose to other claims. The bell rings if the last try did too."""
@@ -432,13 +431,13 @@ def _keep_reach(q: ColdQueries, reach: Reach) -> Verb[None]:
         reach=reach.name,
         most=None if limit is None else limit.most,
         rate_count=None if rate is None else rate.count,
-        rate_per=None if rate is None else rate.per // _MICROSECOND,
+        rate_per=None if rate is None else rate.per // MICROSECOND,
         is_burst=None if rate is None else rate.burst,
         reason="" if limit is None else limit.reason,
         set_by="" if limit is None else limit.by,
         set_at=None if limit is None else limit.at,
         release_count=None if soft is None else soft.count,
-        release_per=None if soft is None else soft.per // _MICROSECOND,
+        release_per=None if soft is None else soft.per // MICROSECOND,
         is_release_burst=None if soft is None else soft.burst,
         release_left=None if release is None else release.left,
         released_at=None if release is None else release.since,

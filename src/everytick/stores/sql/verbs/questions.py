@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.headlines import fingerprint
 from everytick.domain.lookups import (
     Breaches,
@@ -57,7 +58,6 @@ from everytick.domain.questions import (
     with_headlines,
 )
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.upcoming import TICK
 from everytick.stores.base import WholeRuns
 from everytick.stores.sql.commands import Ask, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
@@ -144,7 +144,7 @@ def _buckets(q: ColdQueries, asked: Buckets) -> Verb[tuple[Bucket, ...]]:
         return (yield from _buckets_of_jobs(q, asked))
     now = yield Ask.NOW
     steps = {
-        "step": asked.step // TICK,
+        "step": asked.step // MICROSECOND,
         "is_banded": asked.by is By.BAND,
         "first_at": asked.known_from(now),
         "end_at": asked.end,
@@ -159,7 +159,7 @@ def _buckets_of_jobs(q: ColdQueries, asked: Buckets) -> Verb[tuple[Bucket, ...]]
     now = yield Ask.NOW
     found: Rows = yield q.steps_of_jobs(
         job_ids=asked.job_ids,
-        step=asked.step // TICK,
+        step=asked.step // MICROSECOND,
         first_at=asked.known_from(now),
         end_at=asked.end,
         limit=asked.MOST_LOOKED_AT,
@@ -184,12 +184,12 @@ def _lengths(q: ColdQueries, asked: Lengths) -> Verb[dict[str, JobLengths]]:
 
 
 def _measured(row: Row) -> JobLengths:
-    return JobLengths(row["count"], row["p5"] * TICK, row["p50"] * TICK, row["p95"] * TICK)
+    return JobLengths(row["count"], row["p5"] * MICROSECOND, row["p50"] * MICROSECOND, row["p95"] * MICROSECOND)
 
 
 def _lengths_of_runs(q: ColdQueries, ids: Sequence[str]) -> Verb[dict[str, JobLengths]]:
     rows: Rows = yield q.latest_lengths(job_ids=ids, most=LOOKED_AT, latest=LATEST)
-    found = {row["job_id"]: lengths_of(each * TICK for each in numbers(row["took"])) for row in rows}
+    found = {row["job_id"]: lengths_of(each * MICROSECOND for each in numbers(row["took"])) for row in rows}
     return {job_id: lengths for job_id, lengths in found.items() if lengths is not None}
 
 
@@ -197,7 +197,9 @@ def _days(q: ColdQueries, asked: Days) -> Verb[tuple[DayTally, ...]]:
     span = {"job_id": asked.job_id, "first_at": _midnight(asked.first), "end_at": _midnight(asked.last) + DAY}
     counted: Rows = yield q.job_days(**span)
     tail: Rows = yield q.tail_days(**span, limit=MOST_OF_TAIL)
-    return days_of((row["day_at"].date(), row["status"], row["count"], row["took"] * TICK) for row in (*counted, *tail))
+    return days_of(
+        (row["day_at"].date(), row["status"], row["count"], row["took"] * MICROSECOND) for row in (*counted, *tail)
+    )
 
 
 def _midnight(day: date) -> datetime:

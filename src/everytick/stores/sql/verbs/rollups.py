@@ -10,9 +10,9 @@ import json
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.headlines import fingerprint
 from everytick.domain.questions import CELLS_KEPT, DAY, LATEST, LOOKED_AT, lengths_of
-from everytick.domain.upcoming import TICK
 from everytick.stores.sql.commands import Ask, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
@@ -160,6 +160,10 @@ def measure(q: ColdQueries, limit: int = MEASURED_AT_ONCE) -> Verb[int]:
 
 
 def _length_row(job_key: int, took: str | Sequence[int]) -> Row:
-    found = lengths_of(each * TICK for each in numbers(took))
-    known = (0, 0, 0, 0) if found is None else (found.count, found.p5 // TICK, found.p50 // TICK, found.p95 // TICK)
+    found = lengths_of(each * MICROSECOND for each in numbers(took))
+    known = (
+        (0, 0, 0, 0)
+        if found is None
+        else (found.count, found.p5 // MICROSECOND, found.p50 // MICROSECOND, found.p95 // MICROSECOND)
+    )
     return {"job_key": job_key, **dict(zip(("count", "p5", "p50", "p95"), known, strict=True)), "is_stale": False}
