@@ -1,4 +1,4 @@
-"""Who may use the service: the settings of its door."""
+"""Who may use the service: the settings for sign-in, proxies and OpenID Connect."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class AccessSettings:
     def trusts(self, address: str) -> bool:
         """Tell whether this is the address of a proxy that is believed."""
         try:
-            found = ip_address(address.partition("%")[0])
+            peer = ip_address(address.partition("%")[0])
         except ValueError:
             return False
-        mapped = getattr(found, "ipv4_mapped", None)
-        return any((mapped or found) in network for network in self.proxies)
+        mapped = getattr(peer, "ipv4_mapped", None)
+        return any((mapped or peer) in network for network in self.proxies)
 
 
 def access_settings(
@@ -83,17 +83,17 @@ def access_settings(
     oidc_claim: str = "email",
 ) -> AccessSettings:
     """Return the settings, each checked. Raise InvalidSetting for those that would let every stranger in."""
-    known = tuple(_network(each) for each in proxies)
+    networks = tuple(map(_network, proxies))
     if proxy_header is not None:
         if re.fullmatch(r"[A-Za-z0-9-]{1,100}", proxy_header, re.ASCII) is None:
             raise InvalidSetting("web_proxy_header", proxy_header, "is no name of a header, such as X-Remote-User")
-        if not known:
+        if not networks:
             text = "needs web_proxies, the addresses of your proxies: else all could send this header"
             raise InvalidSetting("web_proxy_header", proxy_header, text)
     return AccessSettings(
         _auth(auth),
-        tuple(each.strip().lower() for each in hosts),
-        known,
+        tuple(host.strip().lower() for host in hosts),
+        networks,
         None if proxy_header is None else proxy_header.lower(),
         None if proxy_role is None else role_of(proxy_role),
         _oidc(oidc_issuer, oidc_client_id, oidc_client_secret, oidc_claim),

@@ -15,8 +15,11 @@ SEEN_EVERY = timedelta(minutes=5)
 """How often the use of a session is written down: a write for each request would cost more than it tells."""
 
 TOKEN_SEEN_EVERY = timedelta(hours=1)
+"""How often the use of a token is written down: programs ask far more often than people."""
 
 _FREE_FAILURES = 5
+"""So many failures cost no wait: people mistype."""
+
 _LONGEST_WAIT = timedelta(minutes=1)
 """A longer wait would let a stranger keep a person out; one guess a minute finds no password of ten characters."""
 

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from everytick.domain.schedule import Schedule
 
 CHANGES_WITHIN = timedelta(days=400)
-_CENTURIES = timedelta(days=366 * 400)
+"""How far ahead changes of the clock are looked for: every zone that has them shows each once."""
+
+_CALENDAR_CYCLE = timedelta(days=366 * 400)
+"""After 400 years the calendar repeats itself: a rule without an instant until then has none."""
 
 
 def explained(schedule: Schedule, now: datetime, count: int) -> dict[str, Any]:
@@ -20,7 +23,7 @@ def explained(schedule: Schedule, now: datetime, count: int) -> dict[str, Any]:
     from everytick.domain.schedule import waits_for_end
 
     own, note = _bound(schedule)
-    end = min(now + _CENTURIES, datetime(9998, 1, 1, tzinfo=UTC))
+    end = min(now + _CALENDAR_CYCLE, datetime(9998, 1, 1, tzinfo=UTC))
     following = list(own.instants(now, end, count)) if not waits_for_end(own) else []
     former = _former(own, now, 2) if following or not waits_for_end(own) else []
     changes = list(clock_changes(schedule, now, now + CHANGES_WITHIN))

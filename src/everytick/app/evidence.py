@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _UNCLAIMED = (OccurrenceStatus.PENDING, OccurrenceStatus.AWAITING_RETRY)
 _BREACHES_READ = 1_000
+"""Most breaches of the job among which those of the instant are looked for, newest first."""
+
 _LATER_READ = 10_000
 """How many runs that were asked for at a time are looked through: enough for people, and a question of some 50 ms."""
 

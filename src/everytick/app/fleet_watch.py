@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 
     from everytick.domain.fleet_pings import FleetPing, PromiseAtRisk
 
-_LARGEST_PING = 256 * 1024
+_LARGEST_PING_BYTES = 256 * 1024
+"""A ping tells of a thousand promises in less."""
+
 _READ_SECONDS = 10.0
+"""How long a ping may take to come."""
+
 _MOST_HEADERS = 100
-_LEAST_SECRET = 16
+"""A client that sends more lines before its ping is refused."""
+
+_LEAST_SECRET_CHARACTERS = 16
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -43,8 +49,9 @@ class WatchPlace:
         if parts.scheme != "http" or not parts.hostname or parts.port is None:
             reason = "must be an http address with a port to listen on; a proxy in front of it may add TLS"
             raise InvalidSetting("URL", shown(f"{parts.scheme}://{parts.hostname}"), reason)
-        if parts.hostname not in _LOOPBACK and len(parts.path) <= _LEAST_SECRET:
-            reason = f"can be reached from other hosts: give a path of {_LEAST_SECRET} characters or more as its secret"
+        if parts.hostname not in _LOOPBACK and len(parts.path) <= _LEAST_SECRET_CHARACTERS:
+            secret = f"a path of {_LEAST_SECRET_CHARACTERS} characters or more as its secret"
+            reason = f"can be reached from other hosts: give {secret}"
             raise InvalidSetting("URL", parts.hostname, reason)
         return WatchPlace(parts.hostname, parts.port, parts.path or "/")
 
@@ -168,7 +175,7 @@ class FleetWatch:
             length = int(text) if name.lower() == "content-length" else length
         if not compare_digest(path.encode(), self._place.path.encode()):
             return "404 Not Found"
-        if method != "POST" or not 0 < length <= _LARGEST_PING:
+        if method != "POST" or not 0 < length <= _LARGEST_PING_BYTES:
             return "400 Bad Request"
         is_first, self._last = self._last is None, ping_from(json.loads(await reader.readexactly(length)))
         self._heard_at = monotonic()

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
 
-_ID_LENGTH = 8
+_ID_CHARACTERS = 8
+"""Enough to tell the open proposals of a store apart, and short enough to type."""
 
 
 class Guarding(StoreAccess):
@@ -145,7 +146,7 @@ class Guarding(StoreAccess):
         )
         touched = tuple(sorted({edit.name for edit in edits}))
         said = f"{what} ({cost})" if cost.runs else what
-        proposal = Proposal(uuid4().hex[:_ID_LENGTH], said, touched, by, now, now + LASTS, seen)
+        proposal = Proposal(uuid4().hex[:_ID_CHARACTERS], said, touched, by, now, now + LASTS, seen)
         over = [Remove(each.name) for each in await self.proposals() if each.expires_at <= now]
         await store.apply([*over, Put(proposal_job(proposal), 0)], by)
         return proposal

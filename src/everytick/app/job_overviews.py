@@ -44,9 +44,11 @@ RUNS_READ = 80
 WHOLE_READ = 5
 """Ended occurrences that are read with their tasks, to say where the time goes. Jobs of one task need none."""
 
-_COMING = 10
-_VERSIONS = 5
-_BACKFILLS = 5
+_RUNS_SHOWN = 10
+"""How many runs to come the page of a job shows."""
+
+_VERSIONS_SHOWN = 5
+_BACKFILLS_SHOWN = 5
 _STARTED = frozenset({OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY})
 
 
@@ -94,10 +96,10 @@ class JobOverviews(OccurrenceOverviews, JobYears):
         job_id = record.job.id
         asked = (
             LimitsAndBrakes(),
-            LaterRequests([job_id], _COMING),
+            LaterRequests([job_id], _RUNS_SHOWN),
             Lengths((job_id,)),
-            Editions(job_id, versions_read(record.job.version, _VERSIONS)),
-            NewestBackfills(job_id, _BACKFILLS),
+            Editions(job_id, versions_read(record.job.version, _VERSIONS_SHOWN)),
+            NewestBackfills(job_id, _BACKFILLS_SHOWN),
             Promises([job_id]),
         )
         limits, later, lengths, editions, backfills, promises = await store.ask(QuestionBatch(asked))
@@ -111,13 +113,13 @@ class JobOverviews(OccurrenceOverviews, JobYears):
             record=record,
             snapshot=seen,
             status=_status(record, seen, limits, promises, runs, (await last_results(store, [record]))[job_id]),
-            coming=tuple(upcoming_among(later, seen, limits.now, _COMING, skipped=True)),
+            coming=tuple(upcoming_among(later, seen, limits.now, _RUNS_SHOWN, skipped=True)),
             runs=runs,
             has_more_runs=has_more,
             spans=_with_pauses(spans, seen, limits.now),
             wholes=wholes,
             lengths=lengths.get(job_id),
-            versions=tuple(versions_among(editions, seen, limits.now, _VERSIONS)),
+            versions=tuple(versions_among(editions, seen, limits.now, _VERSIONS_SHOWN)),
             backfills=tuple(backfills),
             promises=tuple(promises),
             ledger=await coverage_of(store, record, begin, limits.now),

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 _COUNTED = 5_000
 """Most instants that did not run and are counted one by one. Of further ones each day counts as one."""
 
-_SPANS = 2_000
+_MOST_SPANS = 2_000
+"""Of more spans in a year only the newest are counted into its days."""
+
 _DAY = timedelta(days=1)
 
 
@@ -84,7 +86,7 @@ async def _unrun(
     )
     if end <= begin:
         return {}
-    spans = list(await store.ask(Spans(record.job.id, begin, end)))[-_SPANS:]
+    spans = list(await store.ask(Spans(record.job.id, begin, end)))[-_MOST_SPANS:]
     versions = {span.version for span in spans}
     known = {edition.job.version: edition.job for edition in await store.ask(Editions(record.job.id, versions))}
     named = list(_instants(spans, known, begin, end))

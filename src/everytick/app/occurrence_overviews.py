@@ -28,7 +28,10 @@ ALIKE_FOR = timedelta(hours=24)
 """Failures of the same kind are looked for in so much time before now."""
 
 _AT_ONE_INSTANT = 20
-_NAMED = 5
+"""Most other occurrences of the same instant that are shown: replays and repeats."""
+
+_JOBS_NAMED = 5
+"""How many jobs are named that failed alike."""
 
 
 @value(frozen=True)
@@ -153,5 +156,5 @@ async def _alike(store: AnyStore, own: Occurrence, now: datetime) -> FailureKind
 async def _names(store: AnyStore, alike: FailureKind | None) -> tuple[str, ...]:
     if alike is None:
         return ()
-    known = await store.get(alike.job_ids[:_NAMED])
+    known = await store.get(alike.job_ids[:_JOBS_NAMED])
     return tuple(sorted(record.job.name for record in known.values()))

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from everytick.stores.base import JobRecord
 
 _OPEN_READ = 10_000
+"""Most open breaches of a store that are read at once."""
+
 _PAST_READ = 1_000
+"""Most breaches of a job that are read, newest first."""
 
 
 async def broken_now(store: AnyStore, records: Sequence[JobRecord]) -> dict[str, tuple[Breach, ...]]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from everytick.app import Everytick
     from everytick.domain.schedule import Schedule
 
-_MOST = 10_000
+_MOST_INSTANTS = 10_000
 _LAST_DECISIONS = 5
 _KINDS = ("cron", "every", "repeat", "once", "after", "posix", "quartz")
 
@@ -47,7 +47,12 @@ _KINDS = ("cron", "every", "repeat", "once", "after", "posix", "quartz")
 @click.option("--at", metavar="T", help="The instant of a job to explain.")
 @click.option("--tz", metavar="ZONE", help="The zone of a schedule that names none.")
 @click.option(
-    "-n", "count", default=_LAST_DECISIONS, show_default=True, type=click.IntRange(1, _MOST), help="How many instants."
+    "-n",
+    "count",
+    default=_LAST_DECISIONS,
+    show_default=True,
+    type=click.IntRange(1, _MOST_INSTANTS),
+    help="How many instants.",
 )
 @reading
 def explain_verb(expr_or_job: str, at: str | None, tz: str | None, count: int, as_json: bool, utc: bool) -> None:

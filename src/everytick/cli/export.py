@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from everytick.sources.exporting import Exported
     from everytick.stores.base import JobRecord
 
-_PAGE = 1000
+_PAGE_ROWS = 1000
+"""How many occurrences one question reads."""
+
 _COLUMNS = (
     "id", "job", "scheduled_for", "status", "cause", "late", "started_at", "ended_at", "node", "error", "reason",
     "replay_of", "version",
@@ -150,7 +152,7 @@ def history_verb(
 
     async def written(app: Everytick) -> int:
         start = begin if since is None else before(await app.now(), since)
-        page = await app.history(job, status=status or None, after=start, through=end, limit=_PAGE)
+        page = await app.history(job, status=status or None, after=start, through=end, limit=_PAGE_ROWS)
         return await _write_all(app, page, _writer(form, sys.stdout))
 
     say(f"{look(written):,} exported")

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     Unkept: TypeAlias = Mapping[str, Sequence[PromiseKind]]
 
-_PAGE = 1000
+_PAGE_ROWS = 1000
+"""How many occurrences one question reads."""
+
 FAILED = ("failed", "failed_stale", "completed_with_errors")
 
 
@@ -69,7 +71,7 @@ def history_verb(
         end = None if through is None else times.read(through)
         statuses = [*status, *(FAILED if failed else ())]
         page = await app.history(
-            job, status=statuses or None, cause=cause, after=start, through=end, limit=min(count, _PAGE)
+            job, status=statuses or None, cause=cause, after=start, through=end, limit=min(count, _PAGE_ROWS)
         )
         occurrences: list[Occurrence] = []
         async for occurrence in page:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from everytick.app import Everytick
     from everytick.domain.limits import BrakeRecord, Limits, ReachRecord
 
-_CHANGES = 10
+_CHANGES_SHOWN = 10
 _REASON = click.option("--reason", default="", metavar="TEXT", help="Why; it is stored.")
 
 
@@ -61,7 +61,7 @@ def limits_verb(as_json: bool, utc: bool) -> None:
     if found.changes:
         show_table(
             [times.heading("changed"), "reach", "what", "by", "reason"],
-            [(each.at, each.reach, each.what, each.by, each.reason) for each in found.changes[:_CHANGES]],
+            [(each.at, each.reach, each.what, each.by, each.reason) for each in found.changes[:_CHANGES_SHOWN]],
             times,
         )
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from everytick.domain.job import Job
     from everytick.domain.limits import Limits
 
-_MOST = 10_000
-_USUAL = 10
+_MOST_RUNS = 10_000
+_USUAL_RUNS = 10
 
 
 @click.command(
@@ -44,7 +44,10 @@ _USUAL = 10
 )
 @job_argument("job", required=False)
 @click.option(
-    "-n", "count", type=click.IntRange(1, _MOST), help=f"How many runs at most; of one JOB {_USUAL} unless given."
+    "-n",
+    "count",
+    type=click.IntRange(1, _MOST_RUNS),
+    help=f"How many runs at most; of one JOB {_USUAL_RUNS} unless given.",
 )
 @click.option("--until", metavar="T", help="Only through this moment.")
 @click.option("--tz", metavar="ZONE", help="Show times in this zone.")
@@ -56,11 +59,11 @@ def next_verb(job: str | None, count: int | None, until: str | None, tz: str | N
     # One job that runs every few seconds must not hide all others.
     is_one_each = job is None and count is None and until is None
 
-    agenda = _agenda(job, 1 if is_one_each else count or _USUAL, skipped=not is_one_each)
+    agenda = _agenda(job, 1 if is_one_each else count or _USUAL_RUNS, skipped=not is_one_each)
     if agenda.limits is not None:
         tell_brakes(agenda.limits, times)
     found = sorted((run for run in agenda.runs if end is None or run[0].at <= end), key=lambda run: run[0].at)
-    found = found if is_one_each else found[: count or _USUAL]
+    found = found if is_one_each else found[: count or _USUAL_RUNS]
     rows = [
         (run.at, run_job.name, note, run.instant if run.mark == "moved" else None, run.id, run.mark, run.detail)
         for (run, run_job), note in zip(found, _notes(found, agenda.now), strict=True)

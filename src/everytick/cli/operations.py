@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-_LARGEST_PAYLOAD = 1_000_000
+_LARGEST_PAYLOAD_CHARACTERS = 1_000_000
+"""How much of a file is read as a payload: the check of payloads refuses more."""
 
 
 def _reason(function: F) -> F:
@@ -151,7 +152,7 @@ def _json(text: str) -> object:
 
     if text.startswith("@"):
         try:
-            text = Path(text[1:]).read_text(encoding="utf-8")[: _LARGEST_PAYLOAD + 1]
+            text = Path(text[1:]).read_text(encoding="utf-8")[: _LARGEST_PAYLOAD_CHARACTERS + 1]
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise Refused(f"--payload {shown(text)} cannot be read: {reason}") from error

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from everytick.cli.times import Times
 
-_GAP = 2
+_GAP_COLUMNS = 2
 _NARROW, _INDENT = 24, 4
 """A last column narrower than 24 characters cannot be read: its text goes below the row, indented by 4."""
 _LEAST_BESIDE = 12
@@ -144,7 +144,7 @@ class Layout:
         self._headings = headings
         self._rows = [[_table_cell(value, times, short) for value in row] for row in rows]
         texts = list(zip(headings, *self._rows, strict=True))
-        room = columns() - _GAP * (len(headings) - 1)
+        room = columns() - _GAP_COLUMNS * (len(headings) - 1)
         last = max(map(_width, texts[-1]))
         wanted = room - min(last, _NARROW)
         has_times = [any(isinstance(value, datetime) for value in column) for column in zip(*rows, strict=True)]
@@ -178,7 +178,7 @@ class Layout:
                 (painted(part, text) if paint else part) + " " * (width - _width(part))
                 for part, text, width in zip(line, row, self._widths, strict=True)
             ]
-            yield (" " * _GAP).join(shown_parts).rstrip()
+            yield (" " * _GAP_COLUMNS).join(shown_parts).rstrip()
 
 
 def _table_cell(value: object, times: Times, short: bool) -> str:
@@ -266,11 +266,11 @@ def show_pairs(pairs: Iterable[tuple[str, object]], times: Times) -> None:
             click.echo(f"{name}\t{text}")
         return
     width = max(len(name) for name, _ in known)
-    indent = " " * (width + _GAP)
+    indent = " " * (width + _GAP_COLUMNS)
     for name, text in known:
         if text != "-":
             first, *rest = wrapped(text, max(columns() - len(indent), _NARROW))
-            lines = [f"{name:{width}}{' ' * _GAP}{painted(first, text)}", *(indent + more for more in rest)]
+            lines = [f"{name:{width}}{' ' * _GAP_COLUMNS}{painted(first, text)}", *(indent + more for more in rest)]
             click.echo("\n".join(lines), color=True)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from everytick.stores.memory import MemoryStore
 
 _MOST_DAYS = 3660
-_COLLISIONS = 10
+_COLLISIONS_SHOWN = 10
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _SHADES = " .:-=+*#%@"
 
@@ -244,7 +244,7 @@ def _show(found: Forecast, times: Times) -> None:
         times,
     )
     _show_whole(found, times)
-    if groups := found.habits(_COLLISIONS):
+    if groups := found.habits(_COLLISIONS_SHOWN):
         _section("Instants that jobs share")
         rows = [(len(group), number, first, ", ".join(group)) for group, number, first in groups]
         show_table(["jobs", "times", times.heading("first"), "which"], rows, times)

@@ -25,7 +25,7 @@ _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
 _CHECK_SECONDS = 5.0
 """Between two checks for a node that can run it; a node tells of what it cannot run with its next beat."""
 
-_BAR = 20
+_BAR_COLUMNS = 20
 
 
 async def follow(app: Everytick, id_: str, within: timedelta | None, job: str | None = None) -> Whole:
@@ -114,8 +114,8 @@ def _progress(attempt: Attempt) -> str:
     if not progress.total:
         return f" {progress.done:g}{text}"
     part = min(max(progress.done / progress.total, 0.0), 1.0)
-    bar = "#" * round(part * _BAR)
-    return f" [{bar:.<{_BAR}}] {progress.done:g}/{progress.total:g}{text}"
+    bar = "#" * round(part * _BAR_COLUMNS)
+    return f" [{bar:.<{_BAR_COLUMNS}}] {progress.done:g}/{progress.total:g}{text}"
 
 
 class TerminalLine:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from everytick.domain.proposals import Proposal
     from everytick.stores.base import JobRecord, NodeRecord, Whole
 
-_PAGE = 1_000
+_PAGE_ROWS = 1_000
+"""How many jobs one request asks for: the most that a service gives."""
 
 
 def time_text(given: datetime | str | None) -> str | None:
@@ -69,7 +70,7 @@ class RemoteQuestions:
         query = {"all": "true", "removed": removed or None, "with": "record" if with_record else None}
         cursor = None
         while True:
-            page = await self._asking.read("/api/jobs", **query, limit=_PAGE, cursor=cursor)
+            page = await self._asking.read("/api/jobs", **query, limit=_PAGE_ROWS, cursor=cursor)
             items += page["items"]
             cursor = page["cursor"]
             if cursor is None:

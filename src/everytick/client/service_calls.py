@@ -24,10 +24,15 @@ if TYPE_CHECKING:
 TRIES = 4
 """How often a request is made that may be made again."""
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
-"""Seconds between two tries: 0.2 at first, doubled each time. A service that says how long is believed, up to 5."""
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 5.0
+"""Between two tries: 0.2 at first, doubled each time. A service that says how long is believed, up to 5."""
+
+_SILENCE_SECONDS = 60.0
+"""How long a stream may bring nothing: a service sends a heartbeat every 15 seconds."""
 
 _AGAIN = frozenset({429, 502, 503, 504})
+"""The statuses of a service that may answer soon."""
+
 _JSON = {"content-type": "application/json"}
 _BUSY = "the service has no time for this now"
 
@@ -51,11 +56,11 @@ class ServiceCalls:
 
     async def read(self, path: str, *parts: str, **query: Any) -> Any:
         """Return the answer to a question. It may be asked again."""
-        return (await self._sent("GET", _path(path, parts), query=query, again=True)).json()
+        return (await self._request("GET", _path(path, parts), query=query, again=True)).json()
 
     async def text(self, path: str, *parts: str, **query: Any) -> bytes:
         """Return an answer that is no JSON."""
-        return (await self._sent("GET", _path(path, parts), query=query, again=True)).content
+        return (await self._request("GET", _path(path, parts), query=query, again=True)).content
 
     async def change(
         self,
@@ -67,19 +72,20 @@ class ServiceCalls:
         again: bool = False,
     ) -> Any:
         """Return the answer to an operation. It is made again only if it never arrived, or if `again` says so."""
-        sent = await self._sent(method, _path(path, parts), query=query or {}, body=body, again=again)
-        return sent.json() if sent.content else None
+        answer = await self._request(method, _path(path, parts), query=query or {}, body=body, again=again)
+        return answer.json() if answer.content else None
 
-    async def _sent(
+    async def _request(
         self, method: str, path: str, *, query: Mapping[str, Any], body: Mapping[str, Any] | None = None, again: bool
     ) -> httpx2.Response:
         httpx2 = _httpx2()
-        sent: dict[str, Any] = {} if body is None else {"content": _content(body), "headers": _JSON}
-        pause, left = _FIRST_PAUSE, self._tries
+        """Make the request, and make it again if that is safe and may help. Return an answer that tells no problem."""
+        content: dict[str, Any] = {} if body is None else {"content": _content(body), "headers": _JSON}
+        pause, left = _FIRST_PAUSE_SECONDS, self._tries
         while True:
             left -= 1
             try:
-                answer = await self._client().request(method, path, params=_query(query), **sent)
+                answer = await self._client().request(method, path, params=_query(query), **content)
             except httpx2.TransportError as error:
                 never_arrived = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
                 if not left or not (again or never_arrived):
@@ -88,7 +94,7 @@ class ServiceCalls:
                 if not (left and again and answer.status_code in _AGAIN):
                     return _judged(answer, self.url)
                 pause = max(pause, _told_pause(answer))
-            await asyncio.sleep(min(pause, _LONGEST_PAUSE) * (0.5 + random() / 2))
+            await asyncio.sleep(min(pause, _LONGEST_PAUSE_SECONDS) * (0.5 + random() / 2))
             pause *= 2
 
     @asynccontextmanager
@@ -97,7 +103,11 @@ class ServiceCalls:
         httpx2 = _httpx2()
         try:
             async with self._client().stream(
-                "GET", path, params=_query(query), headers=dict(headers), timeout=httpx2.Timeout(self._seconds, read=60)
+                "GET",
+                path,
+                params=_query(query),
+                headers=dict(headers),
+                timeout=httpx2.Timeout(self._seconds, read=_SILENCE_SECONDS),
             ) as answer:
                 if answer.status_code != 200:
                     await answer.aread()

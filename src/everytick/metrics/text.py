@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from everytick.node.meter import Histogram
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_LONGEST_LABEL = 200
+_LONGEST_LABEL_CHARACTERS = 200
 
 
 class Series:
@@ -77,7 +77,7 @@ def _labelled(names: tuple[str, ...], values: tuple[str, ...]) -> str:
 
 def _escaped(text: str) -> str:
     """Return a label's value: bounded, on one line. Characters that no text file may hold become a question mark."""
-    kept = text[:_LONGEST_LABEL].encode("utf-8", "replace").decode()
+    kept = text[:_LONGEST_LABEL_CHARACTERS].encode("utf-8", "replace").decode()
     return kept.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 

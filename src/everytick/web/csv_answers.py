@@ -8,6 +8,7 @@ from fastapi.responses import StreamingResponse
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _ROWS_AT_ONCE = 500
+"""How many rows are sent together, so that a long table begins to come at once."""
 
 
 def csv_answer(name: str, heading: Sequence[str], rows: Iterable[Sequence[object]]) -> StreamingResponse:

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-_COMPARED = 40
+_INSTANTS_COMPARED = 40
 _NAMES = "Sun Mon Tue Wed Thu Fri Sat".split()
 _EVERY_WEEKDAY, _EVERY_MONTH, _EVERY_DAY = 0x7F, 0x1FFE, 0xFFFFFFFE
-_YEARS = timedelta(days=366 * 8)
+_COMPARED_SPAN = timedelta(days=366 * 8)
+"""Eight years: two leap days are among them."""
 
 
 @value(frozen=True)
@@ -71,7 +72,7 @@ def _fold_words(rule: Cron, other: Cron) -> str:
 
 
 def _next(rule: Cron, now: datetime) -> Sequence[datetime]:
-    return rule.instants(now, now + _YEARS, _COMPARED)
+    return rule.instants(now, now + _COMPARED_SPAN, _INSTANTS_COMPARED)
 
 
 def _same_in(rule: Cron, dialect: str, now: datetime) -> str:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 500
 MOST_INSTANTS = 12_000
 NEXT, BEFORE = 7, 4
-_DECADES = timedelta(days=366 * 40)
+_FARTHEST = timedelta(days=366 * 40)
+"""Instants further away from now than this are not shown, but for the first one."""
+
 _YEAR = timedelta(days=365.2425)
 _WEEK = timedelta(days=7)
 _HOUR, _MICROSECOND = timedelta(hours=1), timedelta(microseconds=1)
@@ -189,7 +191,7 @@ def _following(rule: Schedule, now: datetime) -> list[datetime]:
     """Return the next instants. The first may be centuries away; the others are within some decades."""
     found: list[datetime] = []
     at = rule.next_after(now)
-    while at is not None and len(found) < NEXT and (not found or at - now < _DECADES):
+    while at is not None and len(found) < NEXT and (not found or at - now < _FARTHEST):
         found.append(at)
         at = rule.next_after(at)
     return found
@@ -198,7 +200,7 @@ def _following(rule: Schedule, now: datetime) -> list[datetime]:
 def _former(rule: Schedule, now: datetime) -> list[datetime]:
     found: list[datetime] = []
     at = rule.last_at(now)
-    while at is not None and len(found) < BEFORE and (not found or now - at < _DECADES):
+    while at is not None and len(found) < BEFORE and (not found or now - at < _FARTHEST):
         found.append(at)
         at = rule.last_at(at - _MICROSECOND)
     return found

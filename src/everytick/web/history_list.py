@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 WINDOWS = {"1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 DEFAULT_WINDOW = "24h"
-_LONGEST = 200
+_LONGEST_CHARACTERS = 200
+"""How much of a typed filter is read."""
 
 LOOKED_AT = 2_000
 """Most occurrences that one page looks at for the text or the fingerprint of an error."""
@@ -56,7 +57,7 @@ class HistoryWanted:
     def read(cls, typed: Mapping[str, str], now: datetime, zone: tzinfo) -> HistoryWanted:
         """Return the filter that an address names."""
         names = ("job", "cause", "from", "to", "error", "fingerprint")
-        job, cause, begin, end, error, print_ = (typed.get(name, "").strip()[:_LONGEST] for name in names)
+        job, cause, begin, end, error, print_ = (typed.get(name, "").strip()[:_LONGEST_CHARACTERS] for name in names)
         words = tuple(dict.fromkeys(typed.get("status", "").split()))
         mistakes = [f"{word} is no status" for word in words if word not in list(OccurrenceStatus)]
         mistakes += [f"{cause} is no cause"] if cause and cause not in list(Cause) else []

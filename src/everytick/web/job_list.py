@@ -33,7 +33,9 @@ _UNDER_WAY = 1_000
 _BREACHES = 200
 """Most broken promises that are looked at, as on the page Now."""
 
-_LONGEST = 200
+_LONGEST_CHARACTERS = 200
+"""How much of a typed filter is read."""
+
 _FAR = float("inf")
 _S = OccurrenceStatus
 
@@ -79,7 +81,9 @@ class JobFilter:
     @classmethod
     def read(cls, typed: Mapping[str, str]) -> JobFilter:
         """Return the filter that an address names. A state that is none is left out."""
-        q, tag, owner, state = (typed.get(name, "").strip()[:_LONGEST] for name in ("q", "tag", "owner", "state"))
+        q, tag, owner, state = (
+            typed.get(name, "").strip()[:_LONGEST_CHARACTERS] for name in ("q", "tag", "owner", "state")
+        )
         return cls(q, tag, owner, state if state in list(JobState) else "")
 
     @property

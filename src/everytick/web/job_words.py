@@ -36,7 +36,8 @@ _NOT_GOOD = {"failed": _WRONG, "with errors": {_S.COMPLETED_WITH_ERRORS}, "misse
 _CHANGED = 0.05
 """From this share on, a change of the usual length is worth a word."""
 
-_FEW = 5
+_LEAST_RUNS = 5
+"""With fewer runs in each half a trend would be chance."""
 
 
 @value(frozen=True)
@@ -285,7 +286,7 @@ def _change_of_length(entries: Sequence[PastEntry], viewer: Viewer) -> str:
     newer, older = (
         usual([entry.took for entry in some if entry.took is not None]) for some in (good[:half], good[half:])
     )
-    if half < _FEW or newer is None or older is None:
+    if half < _LEAST_RUNS or newer is None or older is None:
         return ""
     change = newer.p50 - older.p50
     if abs(change) < max(_CHANGED * older.p50, timedelta(milliseconds=10)):
@@ -342,4 +343,4 @@ def _promise_state(state: PromiseState | None, viewer: Viewer) -> tuple[str, str
         why = f": {localized(breach.reason, viewer)}" if breach.reason else ""
         return "failed", f"Broken since {viewer.when(breach.due_at)}{many}{why}."
     until = "" if state.check_at is None else f"; judged again {viewer.when(state.check_at)}"
-    return "fine", f"Kept{until}."
+    return "fine", f"KeptAnswers{until}."

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 WRONG, LOOK = "wrong", "look"
 _SILENT_SHOWN = timedelta(days=1)
+"""How long a silent node is told of: after a day it is known, or gone for good."""
+
 _MOST_OF_A_KIND = 50
+"""Most lines of one kind: a person reads no more."""
+
 _BY_TASK = re.compile(r"task (\S+) failed(?:, aborting due to fail-fast)?: ")
 """How the error of an occurrence begins that a task ended. What the task raised is what people look for."""
 

@@ -56,16 +56,21 @@ RECENT = timedelta(hours=12)
 RECENT_OF_MANY = timedelta(minutes=10)
 """How far back all occurrences are looked at. Of many jobs only the last minutes are: bands show the rest."""
 
-_EXACT_LENGTHS = 100
+_EXACT_LENGTH_JOBS = 100
+"""Of more jobs than this the lengths of runs are those that the rollups hold."""
+
 _MOST_BREACHES = 200
 _SIGHTS_KEPT = 8
+"""How many windows of time are kept for other readers."""
+
 _VIEWS_KEPT = 12
+"""How many readers' pages can be shown as they were while the store is away."""
 
 
 _KINDS = {"memory": "memory", "sqlite": "SQLite", "postgres": "PostgreSQL"}
 
 
-class Kept(Generic[T]):
+class KeptAnswers(Generic[T]):
     """Answers to one question, kept by what was asked. Questions at the same time are asked once.
 
     When the time of an answer is over, it is given once more while the next is asked for in the background: no reader
@@ -194,10 +199,12 @@ class Board:
 
     def __init__(self, tick: Everytick, known: KnownJobs, patience: float = PATIENCE) -> None:
         self._tick, self._known = tick, known
-        self._recent: Kept[tuple[datetime, Glances]] = Kept(patience)
-        self._slow: dict[str, Kept[Any]] = {name: Kept(patience) for name in ("nodes", "limits", "breaches", "counted")}
-        self._sights: Kept[Sight] = Kept(patience, _SIGHTS_KEPT)
-        self.planned: Kept[dict[str, dict[datetime, int]]] = Kept(float("inf"), _SIGHTS_KEPT)
+        self._recent: KeptAnswers[tuple[datetime, Glances]] = KeptAnswers(patience)
+        self._slow: dict[str, KeptAnswers[Any]] = {
+            name: KeptAnswers(patience) for name in ("nodes", "limits", "breaches", "counted")
+        }
+        self._sights: KeptAnswers[Sight] = KeptAnswers(patience, _SIGHTS_KEPT)
+        self.planned: KeptAnswers[dict[str, dict[datetime, int]]] = KeptAnswers(float("inf"), _SIGHTS_KEPT)
         """What the bands plan, by what was asked for and the step in which it was counted."""
         self._shown: dict[object, Any] = {}
 
@@ -216,7 +223,7 @@ class Board:
 
     def forget(self) -> None:
         """Ask everything anew: something was changed through this service."""
-        kept: list[Kept[Any]] = [self._recent, self._sights, self.planned, *self._slow.values()]
+        kept: list[KeptAnswers[Any]] = [self._recent, self._sights, self.planned, *self._slow.values()]
         for each in kept:
             each.forget()
 
@@ -304,7 +311,7 @@ async def _counted(
     store: AnyStore, now: datetime, records: Mapping[str, JobRecord]
 ) -> tuple[Sequence[FailureKind], Sequence[Bucket], Sequence[DayStep], Mapping[str, JobLengths]]:
     """Return the failures of the last day, what each band and all of them did in it, and how long jobs take."""
-    ids = tuple(records) if len(records) <= _EXACT_LENGTHS else None
+    ids = tuple(records) if len(records) <= _EXACT_LENGTH_JOBS else None
     asked = (Alike(now - DAY), Buckets(step_of(now - DAY, CELL), now, by=By.BAND), Lengths(ids))
     failures, day, lengths = await store.ask(QuestionBatch(asked))
     longest_first = sorted(lengths.items(), key=lambda each: each[1].p50, reverse=True)

@@ -39,7 +39,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = re.compile(r"([A-Za-z_][\w.]*): (.*)", re.DOTALL)
 _LOGGED = re.compile(r"\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),(\d{3}) (DEBUG|INFO|WARNING|ERROR|CRITICAL) (.*)")
 _LEVELS = {"DEBUG": "debug", "INFO": "info", "WARNING": "warn", "ERROR": "error", "CRITICAL": "error"}
-_LONGEST_LINE = 4000
+_LONGEST_LINE_CHARACTERS = 4000
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -341,7 +341,7 @@ def output_lines(text: str) -> list[OutputLine]:
 
 
 def _line(line: str) -> OutputLine:
-    clean = _CONTROL.sub("", line.expandtabs())[:_LONGEST_LINE]
+    clean = _CONTROL.sub("", line.expandtabs())[:_LONGEST_LINE_CHARACTERS]
     logged = _LOGGED.fullmatch(clean)
     if logged is None:
         return OutputLine(clean)

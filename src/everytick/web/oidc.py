@@ -16,8 +16,10 @@ from everytick.web.problems import Problem
 if TYPE_CHECKING:
     from everytick.access.settings import OidcSettings
 
-_SECONDS = 10
-_LARGEST_ANSWER = 1_000_000
+_ANSWER_SECONDS = 10
+"""How long the provider has for one answer."""
+
+_LARGEST_ANSWER_BYTES = 1_000_000
 _KEPT_SECONDS = 3600
 """How long the description and the keys of a provider are kept."""
 
@@ -128,9 +130,9 @@ class Provider:
         import httpx2
 
         try:
-            async with httpx2.AsyncClient(timeout=_SECONDS, follow_redirects=False, trust_env=False) as client:
+            async with httpx2.AsyncClient(timeout=_ANSWER_SECONDS, follow_redirects=False, trust_env=False) as client:
                 answer = await client.request(method, address, **given)
-            if answer.status_code != 200 or len(answer.content) > _LARGEST_ANSWER:
+            if answer.status_code != 200 or len(answer.content) > _LARGEST_ANSWER_BYTES:
                 raise _refused(f"it answers {answer.status_code}")
             found = answer.json()
         except (httpx2.HTTPError, ValueError) as error:

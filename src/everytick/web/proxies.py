@@ -15,6 +15,7 @@ PEER = "everytick_peer"
 
 _FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip", b"via")
 _HOPS_READ = 20
+"""How many hops of a forwarded chain are read, from the nearest on."""
 
 
 class TrustedProxies:

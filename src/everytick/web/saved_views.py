@@ -11,7 +11,7 @@ from everytick.web.csrf import cookie_of, set_cookie_header
 
 COOKIE = "everytick_views"
 PAGES = ("jobs", "history")
-_YEAR = 365 * 24 * 3600
+_YEAR_SECONDS = 365 * 24 * 3600
 _MOST, _LONGEST_NAME, _LONGEST_QUERY, _LONGEST = 12, 40, 500, 3_500
 
 
@@ -43,5 +43,7 @@ def keep_view(request: Request, response: Response, page: str, name: str, query:
     text = urlsafe_b64encode(json.dumps(known, ensure_ascii=False).encode()).decode().rstrip("=")
     if len(text) > _LONGEST or len(known[page]) > _MOST:
         return False
-    response.headers.append("set-cookie", set_cookie_header(request.scope, COOKIE, text, seconds=_YEAR).decode())
+    response.headers.append(
+        "set-cookie", set_cookie_header(request.scope, COOKIE, text, seconds=_YEAR_SECONDS).decode()
+    )
     return True

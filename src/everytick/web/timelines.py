@@ -28,7 +28,11 @@ _LENS_BACK, _LENS_AHEAD = timedelta(minutes=10), timedelta(minutes=5)
 """What the lens shows: the minutes around now, which are some pixels in fifteen hours."""
 
 _LENS_FROM = timedelta(hours=10)
+"""In a shorter window every run is wide enough without the lens."""
+
 _LEAST_GAP = timedelta(minutes=1)
+"""A shorter time without a node is a restart, and no gap."""
+
 _MANY_MARKS = 300
 
 

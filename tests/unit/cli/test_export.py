@@ -94,7 +94,7 @@ def test_history_is_csv_with_a_heading(shop: Everytick, cli: Cli) -> None:
 def test_history_longer_than_a_page_is_written_whole(
     shop: Everytick, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("everytick.cli.export._PAGE", 2)
+    monkeypatch.setattr("everytick.cli.export._PAGE_ROWS", 2)
     ids = ran(shop, *["nightly"] * 5)
 
     rows = [json.loads(line) for line in cli("export", "history").out.splitlines()]

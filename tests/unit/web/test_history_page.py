@@ -121,7 +121,7 @@ async def test_a_filter_that_cannot_be_read_is_told(client: httpx2.AsyncClient, 
 async def test_pages_go_on_behind_a_cursor(
     client: httpx2.AsyncClient, tick: Everytick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_page, "PAGE", 2)
+    monkeypatch.setattr(history_page, "PAGE_ROWS", 2)
     async with tick:
         ids = await ran(tick, "well", "broken", "well")
         first = await client.get("/history")

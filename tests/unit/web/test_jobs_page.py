@@ -109,7 +109,7 @@ async def test_filters_stand_in_the_address(
 
 
 async def test_pages_go_on_behind_a_name(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs_page, "PAGE", 3)
+    monkeypatch.setattr(jobs_page, "PAGE_ROWS", 3)
     first = await client.get("/jobs")
     [link] = re.findall(r'<a href="([^"]*)" rel="next">', first.text)
     second = await client.get(link.replace("&amp;", "&"))

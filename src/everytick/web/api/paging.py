@@ -17,11 +17,14 @@ T = TypeVar("T")
 
 MOST_ITEMS = 1_000
 USUAL_ITEMS = 100
-_LONGEST = 500
+_LONGEST_CURSOR_CHARACTERS = 500
 
 Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.", examples=[100])]
 CursorParameter = Annotated[
-    str | None, Query(max_length=_LONGEST, alias="cursor", description="That of the page before.", examples=["MDAx"])
+    str | None,
+    Query(
+        max_length=_LONGEST_CURSOR_CHARACTERS, alias="cursor", description="That of the page before.", examples=["MDAx"]
+    ),
 ]
 
 

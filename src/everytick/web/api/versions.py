@@ -17,7 +17,7 @@ from everytick.web.asking import Tick, Who
 routes = Routes("versions")
 router = routes.router
 
-_MOST = 1_000
+_MOST_VERSIONS = 1_000
 Number = Annotated[int, Query(ge=1, le=1_000_000_000, examples=[3])]
 
 
@@ -26,7 +26,7 @@ async def list_versions(
     job: str,
     tick: Tick,
     who: Who,
-    n: Annotated[int, Query(ge=1, le=_MOST, description="How many at most.", examples=[20])] = 20,
+    n: Annotated[int, Query(ge=1, le=_MOST_VERSIONS, description="How many at most.", examples=[20])] = 20,
 ) -> Response:
     """Return the newest versions of a job: who wrote each, when, and what it changed."""
     found = await tick.versions(job, n)

@@ -40,7 +40,7 @@ MOST = 1_000
 """Most that one deed is about. What is more is done in several."""
 
 _OPERATOR = Role.OPERATOR
-_SHOWN = 10
+_ITEMS_SHOWN = 10
 _COUNTED = 100
 """Most jobs of which the runs are counted that a resume catches up: each is a question to the store."""
 
@@ -113,7 +113,7 @@ def _of_jobs(doing: Doing, meant: Sequence[JobRecord], steps: Sequence[TrailStep
         return Prospect(refusal=f"{len(meant):,} jobs are more than {MOST:,} at once: filter them, or use a brake.")
     names = [record.job.name for record in meant]
     doing.title = count(len(names), "job")
-    return Prospect(steps, sub, items=names[:_SHOWN], total=len(names), hidden={"job": "\n".join(names)})
+    return Prospect(steps, sub, items=names[:_ITEMS_SHOWN], total=len(names), hidden={"job": "\n".join(names)})
 
 
 async def _pause_fields(doing: Doing) -> Sequence[AskedField]:
@@ -218,7 +218,7 @@ async def _of_occurrences(
     names = {record.job.id: record.job.name for record in await doing.tick.jobs()}
     shown = [
         f"{doing.viewer.when(each.scheduled_for)} {names.get(each.job_id, each.job_id)}, {each.status}"
-        for each in meant[:_SHOWN]
+        for each in meant[:_ITEMS_SHOWN]
     ]
     doing.title = count(len(meant), "occurrence")
     ids = "\n".join(each.id for each in meant)

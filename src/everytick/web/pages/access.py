@@ -23,7 +23,9 @@ from everytick.web.rendering import page
 router = APIRouter(include_in_schema=False)
 
 Text = Annotated[str, Form(max_length=LONGEST)]
-_ID_LENGTH = 16
+_ID_CHARACTERS = 16
+"""How much of a session's hash names it in addresses: it is no secret, and tells sessions apart."""
+
 _GRANTS = "raise the role on jobs: billing:operator for a tag, job:etl:operator for one job; one per line"
 
 
@@ -70,7 +72,7 @@ async def access(request: Request, tick: Tick, who: Who) -> Response:
 
 def short(session: WebSession) -> str:
     """Return the beginning of a session's hash, by which its address names it."""
-    return session.hash[:_ID_LENGTH]
+    return session.hash[:_ID_CHARACTERS]
 
 
 async def _ask(request: Request, asked: AccessQuestion) -> Response:

@@ -38,7 +38,7 @@ from everytick.web.words import WEEKDAYS, Viewer
 router = APIRouter(include_in_schema=False)
 
 _MOST_ROWS = 500
-_MOST_CSV = 20_000
+_MOST_CSV_ROWS = 20_000
 
 
 @router.get("/agenda", dependencies=[needs(Role.VIEWER)])
@@ -233,5 +233,5 @@ def _starts(
 
 
 def _csv_rows(rows: Iterator[tuple[datetime, str, timedelta | None, bool]]) -> Iterator[tuple[object, ...]]:
-    for (at, name, usual, is_paused), _ in zip(rows, range(_MOST_CSV), strict=False):
+    for (at, name, usual, is_paused), _ in zip(rows, range(_MOST_CSV_ROWS), strict=False):
         yield at.isoformat(), name, "" if usual is None else round(usual.total_seconds(), 3), is_paused

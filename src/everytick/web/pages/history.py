@@ -38,7 +38,7 @@ from everytick.web.words import Viewer
 
 router = APIRouter(include_in_schema=False)
 
-PAGE = 50
+PAGE_ROWS = 50
 EXPORTED = 100_000
 """Most occurrences of one file."""
 
@@ -84,7 +84,7 @@ async def history(request: Request, tick: Tick, who: Who, cursor: str = "") -> R
     following, looked_at, tally = None, 0, Tally()
     if not mistakes:
         try:
-            found = await history_page(tick, wanted, PAGE, cursor or None, partial(names.readable, tick))
+            found = await history_page(tick, wanted, PAGE_ROWS, cursor or None, partial(names.readable, tick))
             tally = await tick.counts(
                 wanted.job or None, after=wanted.after, through=wanted.through, cause=wanted.cause or None
             )

@@ -42,7 +42,7 @@ from everytick.web.words import Viewer
 
 router = APIRouter(include_in_schema=False)
 
-RECENT = 10
+RECENT_RUNS = 10
 TABLE_ROWS = 60
 GAPS_SHOWN = 5
 TASKS_SHOWN = 40
@@ -86,7 +86,7 @@ def _values(request: Request, seen: JobOverview, viewer: Viewer, who: Person) ->
         "may_look_only": not is_gone and not who.may(Role.OPERATOR, tags),
         "picture": _picture(seen, entries, viewer, to, with_errors=sees),
         "rows": [_row(entry, job, viewer, to, with_errors=sees) for entry in entries[:TABLE_ROWS]],
-        "recent": RECENT,
+        "recent": RECENT_RUNS,
         "tasks": task_lines(seen, with_targets=sees)[:TASKS_SHOWN],
         "coming": coming_rows(seen, viewer, to, may_change=may_operate),
         "policies": shown,

@@ -29,7 +29,7 @@ from everytick.web.words import Viewer
 
 router = APIRouter(include_in_schema=False)
 
-PAGE = 40
+PAGE_ROWS = 40
 """Rows of one page: forty strips are 40 KB."""
 
 _NOT_RUN = frozenset({OccurrenceStatus.SKIPPED, OccurrenceStatus.MISSED, OccurrenceStatus.SUPERSEDED})
@@ -63,7 +63,7 @@ async def jobs(request: Request, tick: Tick, who: Who, after: str = "") -> Respo
     viewer, known = viewer_of(request, await tick.now()), known_jobs(request)
     wanted = JobFilter.read(request.query_params)
     found = await job_list(tick, await known.records(), wanted, viewer.now)
-    shown, first, has_more = found.page(after, PAGE)
+    shown, first, has_more = found.page(after, PAGE_ROWS)
     rows = await _rows(tick, who, viewer, shown)
     values: dict[str, Any] = {
         "found": found,

@@ -40,7 +40,7 @@ _LOOKS_SHOWN, _LOOKS_MOST = 4, 30
 """How many causes are shown, so that the first lanes stand above the fold, and how many more behind a summary."""
 
 _REFRESH_SECONDS = 60
-_FEW = 250
+_FEW_RUNS = 250
 Planned: TypeAlias = dict[str, dict[datetime, int]]
 """How many runs each band plans, by step."""
 
@@ -236,7 +236,7 @@ async def _planned(board: Board, view: View, others: Mapping[str, Sequence[JobRe
     Many schedules are asked in a thread, so that no tick of a node beside it waits.
     """
     count = sum(map(len, others.values()))
-    if count <= _FEW:
+    if count <= _FEW_RUNS:
         return planned_by_band(others, view.axis, view.sight.step)
     key = view.asked, step_of(view.fleet.now, CELL), count
     return await board.planned.get(key, lambda: asyncio.to_thread(planned_by_band, others, view.axis, view.sight.step))

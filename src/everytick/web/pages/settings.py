@@ -18,8 +18,8 @@ from everytick.web.rendering import page
 
 router = APIRouter(include_in_schema=False)
 
-_YEAR = 365 * 24 * 3600
-_LONGEST = 200
+_YEAR_SECONDS = 365 * 24 * 3600
+_LONGEST_CHARACTERS = 200
 _ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
@@ -56,7 +56,7 @@ def _kept(request: Request, zone: str, theme: str) -> Response:
     for name, chosen in ((ZONE_COOKIE, zone), (THEME_COOKIE, theme)):
         if chosen:
             answer.set_cookie(
-                name, chosen, max_age=_YEAR, path=cookie_path(request.scope), samesite="lax", httponly=True
+                name, chosen, max_age=_YEAR_SECONDS, path=cookie_path(request.scope), samesite="lax", httponly=True
             )
         else:
             answer.delete_cookie(name, path=cookie_path(request.scope))
@@ -72,7 +72,7 @@ async def more(request: Request) -> Response:
 @router.get("/find", dependencies=[needs(Role.VIEWER)])
 async def find(request: Request, tick: Tick, q: str = "") -> Response:
     """Go to the job of this name or the occurrence of this id; else to the jobs whose names contain it."""
-    root, wanted = request.scope.get("root_path", ""), q.strip()[:_LONGEST]
+    root, wanted = request.scope.get("root_path", ""), q.strip()[:_LONGEST_CHARACTERS]
     if re.fullmatch(_ID, wanted.lower(), re.ASCII):
         return RedirectResponse(link(root, "/occurrences/{}", wanted), 303)
     if wanted:
