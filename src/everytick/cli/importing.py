@@ -25,7 +25,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 _STDIN = "-"
 
 
-class _Reader(Protocol):
+class _SourceReader(Protocol):
     """Finds the jobs in a file, and gives none of them a name that is taken."""
 
     def __call__(self, raw: bytes, file: str, /, *, taken: set[str]) -> Findings: ...
@@ -169,7 +169,7 @@ def _import(
     files: Sequence[Path],
     folder: Path | None,
     strict: bool,
-    read: _Reader,
+    read: _SourceReader,
 ) -> int:
     """Read all files, then write their jobs and list the parts that are not converted. An invalid file ends it."""
     from everytick.sources.importing.findings import UnreadableSource

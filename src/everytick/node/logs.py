@@ -25,7 +25,7 @@ _CUT = b"\n[everytick: more output was dropped, the limit is reached]\n"
 _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
 
 
-class _File:
+class _LogFile:
     __slots__ = ("descriptor", "left", "lines", "logger")
 
     def __init__(self, descriptor: int, left: int) -> None:
@@ -69,7 +69,7 @@ class Logs:
 
     def __init__(self, folder: Path | None, node: str, limit: int = LIMIT) -> None:
         self._folder, self._node, self._limit = folder, node, limit
-        self._files: dict[OpenAttempt, _File] = {}
+        self._files: dict[OpenAttempt, _LogFile] = {}
         self._loggers: dict[OpenAttempt, logging.Logger] = {}
         # One thread may come twice: an error of ours is logged in here, and a handler may print it in a task.
         self._lock = RLock()
@@ -126,7 +126,7 @@ class Logs:
             self._sweeper = Thread(target=_remove, args=(old,), name="everytick old output", daemon=True)
             self._sweeper.start()
 
-    def _open(self, attempt: OpenAttempt) -> _File:
+    def _open(self, attempt: OpenAttempt) -> _LogFile:
         assert self._folder is not None, "only who has a folder keeps output"
         started = attempt.context.started_at.astimezone(UTC)
         name = re.sub(r"[^\w.-]", "_", attempt.task)[:80]
@@ -136,7 +136,7 @@ class Logs:
         path = f"{started:%Y-%m-%d}/{attempt.context.occurrence_id}/{name}.{attempt.number}.log"
         full = self._folder / path
         full.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = _File(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), self._limit)
+        file = _LogFile(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), self._limit)
         self._files[attempt] = file
         attempt.log_place = Log(self._node, path)
         return file

@@ -174,7 +174,7 @@ def _clash(second: FileJob, first: FileJob) -> Mistake:
     return Mistake(second.file, second.place.line, second.place.column, said)
 
 
-class _File:
+class _JobFile:
     """One file of a folder: its latest content, and the version of it that is in force."""
 
     __slots__ = ("beside", "digest", "good", "in_force", "is_fresh", "latest", "mistakes", "packed", "stamp")
@@ -193,7 +193,7 @@ class Folder:
 
     def __init__(self, path: Path | str, *, owner: str = FILE) -> None:
         self.path, self.owner = Path(path), owner
-        self._files: dict[Path, _File] = {}
+        self._files: dict[Path, _JobFile] = {}
         self._jobs: dict[str, FileJob] = {}
         self._closed: JobFile | None = None
         self._is_open = cache(open_to_others)
@@ -247,7 +247,7 @@ class Folder:
         self._files = {path: self._file(path) for path in job_files([self.path])}
         return self._events(self._settled())
 
-    def _file(self, path: Path) -> _File:
+    def _file(self, path: Path) -> _JobFile:
         known, stamp = self._files.get(path), _stamp(path)
         if known is not None and known.latest.beside and known.beside != _stamps(known.latest):
             known.digest = b""
@@ -266,7 +266,7 @@ class Folder:
             known.stamp, known.is_fresh = stamp, is_fresh
             return known
         latest = raw if isinstance(raw, JobFile) else read_jobs(raw, str(path), owner=self.owner)
-        found = _File(latest, stamp, digest, is_fresh)
+        found = _JobFile(latest, stamp, digest, is_fresh)
         found.packed = b"" if isinstance(raw, JobFile) else compress(raw)
         found.in_force, found.good = (None, b"") if known is None else (known.in_force, known.good)
         return found
@@ -283,7 +283,7 @@ class Folder:
                 self._accept(file, taken)
         return taken if self.is_whole else {**self._jobs, **taken}
 
-    def _accept(self, file: _File, taken: dict[str, FileJob]) -> None:
+    def _accept(self, file: _JobFile, taken: dict[str, FileJob]) -> None:
         clashes = [
             _clash(file_job, taken[file_job.job.name]) for file_job in file.latest.jobs if file_job.job.name in taken
         ]
@@ -304,7 +304,7 @@ class Folder:
         return [*gone, *come]
 
 
-def _state(path: Path, file: _File) -> FileState:
+def _state(path: Path, file: _JobFile) -> FileState:
     texts = [decompress(packed).decode("utf-8", "replace") if packed else "" for packed in (file.packed, file.good)]
     stamp = _stamp(path)
     changed_at = None if stamp is None else _EPOCH + timedelta(microseconds=stamp[0] // 1000)

@@ -99,7 +99,7 @@ def read_jobs(
     if document.root is None:
         return JobFile(file, (), document.mistakes)
     share = _share((*users, Path(file).absolute())) if texts is None else _share_text((*users, Path(file)), texts)
-    reader = _Reader(document.root, file, owner, Beside(file, share, texts))
+    reader = _JobFileReader(document.root, file, owner, Beside(file, share, texts))
     file_jobs = reader.read()
     # Of two mistakes at one place, the first is the more precise.
     mistakes = {(mistake.line, mistake.column): mistake for mistake in reversed((*document.mistakes, *reader.mistakes))}
@@ -165,7 +165,7 @@ def _read_once(raw: bytes, file: str, users: tuple[Path, ...]) -> JobFile:
     return _read_plain(raw, file)
 
 
-class _Reader:
+class _JobFileReader:
     """Reads the jobs of one document and collects the mistakes."""
 
     def __init__(self, root: YamlNode, file: str, owner: str, beside: Beside) -> None:

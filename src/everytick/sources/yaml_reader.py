@@ -130,7 +130,7 @@ class Document:
 
 def read_yaml(raw: bytes, file: str) -> Document:
     """Return the one document of a file. It raises nothing."""
-    reader = _Reader(file)
+    reader = _YamlReader(file)
     try:
         root = reader.read(raw)
     except _Refused as refused:
@@ -147,7 +147,7 @@ class _Refused(Exception):
         self.place, self.reason = place, reason
 
 
-class _Reader:
+class _YamlReader:
     """Reads one file."""
 
     def __init__(self, file: str) -> None:
