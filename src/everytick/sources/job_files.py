@@ -62,6 +62,10 @@ _SHAPES = {
 }
 
 
+_TABLES = ("model_type", "dict_type")
+_EMPTY = "is empty: write its keys in the lines below it, further to the right"
+
+
 @value
 class FileJob:
     """One job of a file: its definition, whether the file suspends it, and its line and column."""
@@ -426,7 +430,7 @@ class _JobFileReader:
             elif path and path[-1] == "[key]":
                 self._note(path[:-1], str(cause or complaint["msg"]), key=True)
             else:
-                shape = _SHAPES.get(kind)
+                shape = _EMPTY if kind in _TABLES and complaint["input"] is None else _SHAPES.get(kind)
                 self._note(path, f"{_what(path)} {shape}" if shape else str(cause or complaint["msg"]))
 
     def _unknown(self, path: Sequence[Step]) -> str:

@@ -26,6 +26,7 @@ from yaml.events import (
 
 from everytick.domain.values import value
 from everytick.errors import shown
+from everytick.sources.yaml_slips import known_slip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +60,7 @@ _NUMBER = re.compile(r"[-+]?(?:\.[0-9]{1,300}|(?:0|[1-9][0-9]{0,300})(?:\.[0-9]{
 _ENDLESS = re.compile(r"([-+]?)\.(inf|Inf|INF|nan|NaN|NAN)")
 _BEGIN_NUMBERS = frozenset("0123456789-+.")
 # How far the parser comes in `* * * * *` or `*/5 * * * *` without quotes.
-_ALIAS = re.compile(r"(?<![^\s,\[])\*[0-9]*$")
+_QUOTED = "while scanning a quoted scalar"
 _LAYOUT = (StreamStartEvent, StreamEndEvent, DocumentEndEvent)
 
 
@@ -327,27 +328,13 @@ def _at(text: str, position: int) -> Position:
 
 
 def _unparsed(error: Any, text: str) -> _Refused:
+    context, problem = getattr(error, "context", None), getattr(error, "problem", None) or str(error)
+    if context == _QUOTED:
+        return _Refused(_place(error.context_mark), "the quote that begins here has no end")
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     place = Position(1, 1) if mark is None else _place(mark)
-    context, problem = getattr(error, "context", None), getattr(error, "problem", None) or str(error)
-    known = _known_slip(text, place)
+    known = known_slip(text, place.line, place.column, problem)
     return _Refused(place, known or f"not YAML: {shown(problem)}{f' ({shown(context)})' if context else ''}")
-
-
-def _known_slip(text: str, place: Position) -> str | None:
-    """Return what to type instead where the line shows a frequent slip: a tab, or a cron text without quotes."""
-    # Split as the parser counts lines: `splitlines` knows more ends than YAML has.
-    line = re.split("\r\n|[\n\r\x85\u2028\u2029]", text)[place.line - 1 :][:1]
-    before, after = ("", "") if not line else (line[0][: place.column - 1], line[0][place.column - 1 :])
-    if not before.strip() and "\t" in before + after[:1]:
-        return "YAML takes no tabs for indentation: use spaces"
-    # The parser stops before a `@`, and behind a `*` that it took for the beginning of an alias.
-    alias = _ALIAS.search(before)
-    if alias is None and not after.startswith("@"):
-        return None
-    value = ("" if alias is None else alias.group()) + after
-    told = value.partition(" #")[0].rstrip(" ]},")
-    return f'a value that begins with {told[0]} needs quotes: "{shown(told, 60)}"'
 
 
 def _refuse_directives(event: Event) -> None:

@@ -247,6 +247,7 @@ def test_what_a_job_lacks_is_told_beside_its_other_mistakes() -> None:
     ("job", "said"),
     [
         ("{}", "3:3: job 'a' has no schedule: add `schedule:`"),
+        ("", "3:5: job 'a' is empty: write its keys in the lines below it, further to the right"),
         ("{schedule: 5, command: x}", "3:17: schedule: '5': text must be text like cron: 30 2 * * *"),
         ("{schedule: '@daily'}", "3:3: job 'a' has nothing to do: give it a call, a command, an http or a target"),
         ("{schedule: '@daily', tasks: []}", "3:3: job 'a' has nothing to do"),
@@ -308,7 +309,7 @@ def test_a_mistake_is_told_with_its_place_and_a_way_out(job: str, said: str) -> 
         ("jobs: {}", "1:1: the file has no version: add `version: 1`"),
         ("version: 1", "1:1: the file has no jobs: add `jobs:`"),
         ("version: true\njobs: {}", "1:10: version 'True' is not known here"),
-        ("version: 1\njobs:\n", "2:6: jobs must be a table of keys and values"),
+        ("version: 1\njobs:\n", "2:6: jobs is empty: write its keys in the lines below it, further to the right"),
         ("version: 1\ndefaults: 5\njobs: {}", "2:11: defaults must be a table of keys and values"),
         ("version: 1\njobs: {}\njbos: {}", "3:1: the file: unknown key 'jbos' (did you mean 'jobs'?)"),
         ("<<: {}\nversion: 1\njobs: {}", "1:1: << is not YAML 1.2: put what jobs have in common under defaults:"),

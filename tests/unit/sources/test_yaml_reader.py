@@ -103,9 +103,7 @@ def test_a_byte_order_mark_is_no_content() -> None:
         ("a: &b [*b]\n", "jobs.yaml:1:8: *b stands inside of what it stands for"),
         ("? [a, b]\n: 1\n", "jobs.yaml:1:3: a key must be plain text"),
         ("<<: {a: 1}\n", "jobs.yaml:1:1: << is not YAML 1.2"),
-        ("a: b: c\n", "jobs.yaml:1:5: not YAML: mapping values are not allowed"),
-        ("a: b@c: d\n", "jobs.yaml:1:7: not YAML: mapping values are not allowed"),
-        ("a: `b`\n", "jobs.yaml:1:4: not YAML: found character that cannot start any token"),
+        ("a: [b: c: d]\n", "jobs.yaml:1:9: not YAML: did not find expected ',' or ']'"),
         ("a: [1\n", "jobs.yaml:2:1: not YAML: did not find expected"),
         (b"a: \xff\n", "jobs.yaml:1:4: this is not UTF-8"),
         ("a: 1".encode("utf-16"), "jobs.yaml:1:1: this is not UTF-8"),
@@ -132,13 +130,39 @@ def test_what_is_no_plain_data_is_refused_with_its_place(text: str | bytes, said
         ("a:\n  - * * * * *\n", 'jobs.yaml:2:6: a value that begins with * needs quotes: "* * * * *"'),
         ("a: [* * * * *]\n", 'jobs.yaml:1:6: a value that begins with * needs quotes: "* * * * *"'),
         ("a: @daily\n", 'jobs.yaml:1:4: a value that begins with @ needs quotes: "@daily"'),
+        ("a: `b`\n", 'jobs.yaml:1:4: a value that begins with ` needs quotes: "`b`"'),
+        ("a: %d\n", 'jobs.yaml:1:4: a value that begins with % needs quotes: "%d"'),
+        ("a: b: c\n", 'jobs.yaml:1:5: a value with a colon and a space in it needs quotes: "b: c"'),
+        ("a: b@c: d\n", 'jobs.yaml:1:7: a value with a colon and a space in it needs quotes: "b@c: d"'),
+        (
+            'a:\n  - x: echo "b: c"  # says it\n',
+            "jobs.yaml:2:15: a value with a colon and a space in it needs quotes: 'echo \"b: c\"'",
+        ),
+        ('a: 1\nb: "c\nd: 2\n', "jobs.yaml:2:4: the quote that begins here has no end"),
+        ("a:\n  b c\n  d: 1\n", "jobs.yaml:3:4: the line above this one has no colon behind its key: b c"),
+        (
+            'a:\n  b: "x"\n   c: 1\n',
+            "jobs.yaml:3:4: this line begins in column 4, and no line above it does: line up the keys of a table",
+        ),
+        (
+            "a:\n  b: x\n   c: 1\n",
+            "jobs.yaml:3:5: this line begins in column 4, and no line above it does: line up the keys of a table",
+        ),
+        (
+            "a:\n  b: 1\n c: 1\n",
+            "jobs.yaml:3:2: this line begins in column 2, and no line above it does: line up the keys of a table",
+        ),
+        (
+            "a:\n- b: 1\n  c: 1\n # no\n - b: 1\n",
+            "jobs.yaml:5:2: this line begins in column 2, and no line above it does: line up the keys of a table",
+        ),
         ("a:\n\tb: 1\n", "jobs.yaml:2:1: YAML takes no tabs for indentation: use spaces"),
         ("a:\n  b: 1\n\tc: 1\n", "jobs.yaml:3:1: YAML takes no tabs for indentation: use spaces"),
         ("a:\n  \tb: 1\n", "jobs.yaml:2:3: YAML takes no tabs for indentation: use spaces"),
     ],
 )
 def test_frequent_slips_are_answered_with_what_to_type(text: str, said: str) -> None:
-    """B4, B5: a cron text without quotes, and tabs."""
+    """B4, B5: a cron text without quotes, tabs, a colon in a value, keys that are not lined up."""
     assert mistakes(text) == [said]
 
 
