@@ -100,7 +100,7 @@ def test_what_has_no_name_of_its_own_needs_one() -> None:
 
 def test_a_decorator_without_its_schedule_does_not_swallow_the_function() -> None:
     """`@tick.job` bare."""
-    with pytest.raises(InvalidSchedule, match=r'schedule must be a schedule or its text, like every\("10s"\)'):
+    with pytest.raises(InvalidSchedule, match=r'schedule is missing: write @tick.job\(every\("10s"\)\)'):
         Everytick().job(sample)  # type: ignore[arg-type]
 
 

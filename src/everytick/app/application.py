@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from functools import partial
+from inspect import isfunction
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from everytick.app.adding_tasks import name_of
@@ -35,7 +36,14 @@ from everytick.domain.parameters import refuse_unfit
 from everytick.domain.policies import description
 from everytick.domain.templates import template_names
 from everytick.domain.texts import JOB_ALREADY_REGISTERED
-from everytick.errors import DefinitionWarning, DuplicateDefinition, InvalidPolicies, InvalidSetting, shown
+from everytick.errors import (
+    DefinitionWarning,
+    DuplicateDefinition,
+    InvalidPolicies,
+    InvalidSchedule,
+    InvalidSetting,
+    shown,
+)
 from everytick.runners.places import module_name
 
 if TYPE_CHECKING:
@@ -252,7 +260,9 @@ class Everytick(
         instead of to define, give a job's name and await: `await tick.job("etl")` is that job
         as the store holds it.
         """
-        # Read now, unless it may be a name: @tick.job without parentheses must raise here.
+        if (schedule is None and not template) or isfunction(schedule):
+            raise _unscheduled(policies)
+        # Read now, unless it may be a name.
         read = schedule if isinstance(schedule, str) or (schedule is None and template) else schedule_of(schedule)
 
         def define(function: Callable[..., Any]) -> Any:
@@ -375,6 +385,19 @@ def _refuse_unfit(job: Job) -> None:
     parameters = [task.parameters for task in job.tasks]
     if job.settings.payload is not None and any(each is None or each for each in parameters):
         refuse_unfit(job.name, parameters, job.settings.payload.read())
+
+
+_SCHEDULES = ("cron", "every", "once", "interval", "trigger", "seconds", "minutes", "hours")
+"""Names under which other schedulers take a schedule."""
+
+
+def _unscheduled(policies: Mapping[str, object]) -> InvalidSchedule:
+    """Return the error about `@tick.job` without a schedule, or with one under a name."""
+    named = next((name for name in policies if name in _SCHEDULES), None)
+    reason = "is missing" if named is None else f"comes first and without a name, and {named}= is no option"
+    return InvalidSchedule(
+        "@tick.job", "schedule", f'{reason}: write @tick.job(every("10s")) or @tick.job("30 2 * * *")'
+    )
 
 
 def _schedule_of_templates(job: str, inherited: Combined) -> Schedule:
