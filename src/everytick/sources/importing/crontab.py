@@ -29,6 +29,7 @@ _PLAIN_USER = re.compile(r"[a-z_][a-z0-9_-]*")
 _HEADING = re.compile(r"\b(?:dow|day|weekday|wday)\b.*\buser(?:-?name)?\s+(?:command|cmd)\b", re.IGNORECASE)
 _ANACRON = "is an anacrontab, whose lines begin with a number of days and of minutes: write them as crontab, @daily …"
 # Words before the program that a command runs.
+_INTERPRETER = re.compile(r"(?:^|/)(?:python|php|perl|ruby|node|bash|sh|zsh)[0-9.]*$")
 _LEADING = frozenset(
     ("!", "(", "{", "command", "do", "else", "eval", "exec", "if", "ionice", "nice", "nohup", "then", "until", "while")
 )
@@ -225,12 +226,25 @@ def _unquoted(given: str) -> str:
     return given[1:-1] if len(given) > 1 and given[0] == given[-1] and given[0] in "\"'" else given
 
 
+def _script_of(words: list[str]) -> list[str]:
+    """Return the words from the script on that an interpreter runs; none if it runs none, as with `-c`."""
+    if not words or _INTERPRETER.search(words[0]) is None:
+        return []
+    after = words[1:]
+    while after and after[0].startswith("-") and after[0] not in ("-c", "-e", "-m"):
+        after = after[1:]
+    if after[:1] == ["-m"]:
+        after = after[1:]
+    return after if after and re.match(r"[\w./~$\"']", after[0]) else []
+
+
 def _name(command: str) -> str:
-    """A name after the first program that a command runs, without its folder and ending."""
+    """A name after the first program or script that a command runs, without its folder and ending."""
     for part in re.split(r"&&|\|\||[;|&\n]", command):
         words = [word.lstrip("(") for word in part.split() if not _ASSIGNMENT.fullmatch(word)]
         while words and (words[0] in _LEADING or words[0].startswith("-") or words[0].isdigit()):
             words.pop(0)
+        words = _script_of(words) or words
         if words and words[0] not in _PASSED:
             base = words[0].strip("\"'").rstrip("/").rsplit("/", 1)[-1]
             name = re.sub(r"[^A-Za-z0-9_-]+", "-", re.sub(r"\.(sh|py|pl|rb|php)$", "", base)).strip("-")

@@ -121,3 +121,22 @@ def test_jobs_with_one_name_are_told_apart() -> None:
 
 def test_a_delay_that_is_no_number_of_minutes_is_listed() -> None:
     assert "RANDOM_DELAY=" + "9" * 20 in left("RANDOM_DELAY=" + "9" * 5000 + "\n@daily a")[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("python3 /opt/report.py --all", "report"),
+        ("/usr/bin/python3.11 -u -m shop.mail", "shop-mail"),
+        ("nice -n 10 bash /usr/local/bin/backup.sh", "backup"),
+        ("php -f /var/www/cron.php", "cron"),
+        ("bash -c 'echo x'", "bash"),
+        ("python3", "python3"),
+        ("/usr/local/bin/backup --all", "backup"),
+    ],
+)
+def test_a_job_is_named_after_the_script_and_not_after_its_interpreter(command: str, name: str) -> None:
+    """Three lines that begin with python3 were python3, python3-2 and python3-3."""
+    found = read_crontab(f"@daily {command}\n".encode(), "c", timezone="UTC")
+
+    assert [job.name for job in found.jobs] == [name]
