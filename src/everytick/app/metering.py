@@ -32,10 +32,11 @@ class Metering(StoreAccess):
     _reading: tuple[float, StoreReading] | None = None
     _written: tuple[StoreReading, int, Series] | None = None
 
-    async def metrics(self, *, records: Sequence[JobRecord] | None = None) -> str:
+    async def metrics(self, *, records: Sequence[JobRecord] | None = None, asks_store: bool = True) -> str:
         """Return all metrics in Prometheus' text format. If the store does not answer, those of this node alone.
 
-        Give `records` if all jobs are known already: then the store is not asked for them.
+        Give `records` if all jobs are known already: then the store is not asked for them. Without `asks_store` it is
+        known that the store does not answer.
         """
         import platform
 
@@ -48,8 +49,10 @@ class Metering(StoreAccess):
         series.add("everytick_build_info", 1, __version__, platform.python_version(), zone_data().version)
         write_node(series, meter)
         try:
-            reading = await self._read(records)
+            reading = await self._read(records) if asks_store else None
         except (StoreUnavailable, TimeoutError):
+            reading = None
+        if reading is None:
             series.add("everytick_store_up", 0)
             return series.text()
         series.add("everytick_store_up", 1)

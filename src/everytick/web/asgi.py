@@ -23,6 +23,7 @@ from everytick.web.oidc import provider_of
 from everytick.web.paths import NamesWithSlashes
 from everytick.web.problems import add_handlers
 from everytick.web.proxies import TrustedProxies
+from everytick.web.pulse import StorePulse
 from everytick.web.rates import RateLimits, Rates
 from everytick.web.request_limits import BodyLimits
 from everytick.web.streams import Hub
@@ -52,6 +53,7 @@ class Service:
         """Tell every open event stream to end, and what is read or counted behind the pages."""
         state = self.app.state
         state.hub.end()
+        state.pulse.end()
         state.agenda_cache.end()
         state.known_jobs.forget()
 
@@ -90,7 +92,9 @@ def asgi(tick: Everytick, access: AccessSettings | None = None, *, identify: Ide
         docs_url=None,
         redoc_url=None,
     )
-    identity = Identity(tick, settings)
+    pulse = StorePulse(tick)
+    identity = Identity(tick, settings, pulse)
+    app.state.pulse = pulse
     app.state.tick, app.state.identify, app.state.readiness = tick, identify or identity, Readiness(tick)
     app.state.identity, app.state.served_name = identity, tick.name
     known = KnownJobs(tick)

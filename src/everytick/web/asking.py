@@ -17,6 +17,7 @@ from everytick.web.csrf import check_open_form, check_request
 from everytick.web.flash import read_flashes
 from everytick.web.paths import path_of
 from everytick.web.problems import Problem
+from everytick.web.pulse import pulse_of
 from everytick.web.rates import check_person
 
 Identify: TypeAlias = Callable[[Request], Awaitable[Person]]
@@ -80,16 +81,19 @@ class NeedsRole:
     """Lets a person with a role through: on the job that the path names, or on all.
 
     `on_each` is for a route about many jobs that its body or filter names: it lets everybody in who has the role on
-    some, and the route looks at each job by itself.
+    some, and the route looks at each job by itself. `without_store` is for one that says something while the store is
+    silent; every other one is refused then, before it waits for the store.
     """
 
-    def __init__(self, role: Role, *, on_each: bool = False) -> None:
-        self.role, self.on_each = role, on_each
+    def __init__(self, role: Role, *, on_each: bool = False, without_store: bool = False) -> None:
+        self.role, self.on_each, self._without_store = role, on_each, without_store
 
     async def __call__(self, request: Request, tick: Tick, who: Who) -> AsyncIterator[Person]:
         """Give the person, who acts until the request is answered. Raise 403 if the person may not."""
         check_person(request, who)
         await check_request(request, who)
+        if not self._without_store:
+            await pulse_of(request).feel()
         if not (who.may(self.role) or (who.grants and await self._may_by_grant(request, tick, who))):
             raise Problem(403, "not_allowed", f"{who.name} is {who.role}, and this needs {self.role}")
         # Here, so that no route can forget to sign what it changes.
@@ -131,9 +135,9 @@ class NeedsNoRole:
         await check_open_form(request)
 
 
-def needs(role: Role | None, *, on_each: bool = False) -> Any:
+def needs(role: Role | None, *, on_each: bool = False, without_store: bool = False) -> Any:
     """Return the dependency that guards a route: `dependencies=[needs(Role.OPERATOR)]`."""
-    return Depends(NeedsNoRole() if role is None else NeedsRole(role, on_each=on_each))
+    return Depends(NeedsNoRole() if role is None else NeedsRole(role, on_each=on_each, without_store=without_store))
 
 
 def role_needed(route: Any) -> Role | None:

@@ -149,6 +149,8 @@ async def _refused(request: Request, error: Problem) -> Response:
 
 
 async def _everytick_error(request: Request, error: EverytickError) -> Response:
+    if isinstance(error, errors.StoreUnavailable) and hasattr(request.app.state, "pulse"):
+        request.app.state.pulse.missed(error)
     told = problem_of(error)
     if told["status"] == 500:
         return await _our_mistake(request, error)

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from everytick.access.people import Person, Role, tags_of
 from everytick.domain.questions import CELL, step_of
-from everytick.errors import EverytickError, NotFound
+from everytick.errors import EverytickError, NotFound, StoreUnavailable
 from everytick.stores.base import JobRecord
 from everytick.web import words
 from everytick.web.asking import Who, needs
@@ -27,6 +27,7 @@ from everytick.web.paths import link, path_of
 from everytick.web.pictures.axis import Axis
 from everytick.web.pictures.trail import localized
 from everytick.web.problems import status_of
+from everytick.web.pulse import pulse_of
 from everytick.web.rendering import html_answer, page, rendered, shapes
 from everytick.web.streams import Hub
 from everytick.web.tiles import tiles
@@ -45,17 +46,21 @@ Planned: TypeAlias = dict[str, dict[datetime, int]]
 """How many runs each band plans, by step."""
 
 
-@router.get("/", dependencies=[needs(Role.VIEWER)])
+@router.get("/", dependencies=[needs(Role.VIEWER, without_store=True)])
 @kept_for_a_moment
 async def now(request: Request, who: Who, asked: AskedFor) -> Response:
     """Show what needs a look, and the timeline; what was known last if the store is away."""
     board: Board = request.app.state.board
     rev = _hub(request).number
+    pulse = pulse_of(request)
     try:
+        await pulse.feel()
         view = await view_of(board, asked)
     except (EverytickError, TimeoutError) as error:
         if not isinstance(error, TimeoutError) and status_of(error) != 503:
             raise
+        if isinstance(error, (StoreUnavailable, TimeoutError)):
+            error = pulse.missed(error)
         return await away.answer(
             request, error, board.last_shown(asked), partial(_timeline_values, request, who, rev=rev)
         )
