@@ -58,5 +58,10 @@ Outcome: TypeAlias = Succeeded | Failed | TimedOut | Canceled | Lost
 
 def error_types(error: BaseException) -> tuple[str, ...]:
     """Return the names of the error's class and its bases, nearest first, written as `Retry.on` writes them."""
-    kinds = (kind for kind in type(error).__mro__ if issubclass(kind, BaseException))
+    return names_of(type(error))
+
+
+def names_of(error_class: type[BaseException]) -> tuple[str, ...]:
+    """Return the names of the class and its bases, nearest first."""
+    kinds = (kind for kind in error_class.__mro__ if issubclass(kind, BaseException))
     return tuple(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from everytick.domain.durations import duration
-from everytick.domain.outcome import Canceled, Failed, Outcome, TimedOut, error_types
+from everytick.domain.outcome import Canceled, Failed, Outcome, TimedOut, names_of
 from everytick.errors import InvalidDuration, InvalidSetting, MissingExtra, shown
 from everytick.runners.celery_rabbitmq import (
     connection_options,
@@ -39,7 +39,10 @@ _ANSWER_SECONDS = 5.0
 _FRESH_SECONDS = 0.5
 """For how long a broker that has answered counts as reachable."""
 
-_ENDED = frozenset({"SUCCESS", "FAILURE", "REVOKED", "RETRY"})
+_UNREADABLE = "everytick: unreadable"
+"""The status of a task whose result is there and cannot be read; Celery has none for it."""
+
+_ENDED = frozenset({"SUCCESS", "FAILURE", "REVOKED", "RETRY", _UNREADABLE})
 
 
 class CeleryEngine:
@@ -197,7 +200,7 @@ class CeleryEngine:
 
     def poll(self, ids: Sequence[str]) -> Mapping[str, Outcome]:
         """Return how those have ended that have."""
-        ended = {id_: self._outcome(id_, meta) for id_, meta in self._results(ids) if meta["status"] in _ENDED}
+        ended = {id_: _outcome(meta) for id_, meta in self._results(ids) if meta["status"] in _ENDED}
         asked_again = [id_ for id_, outcome in ended.items() if outcome is _ASKED_AGAIN]
         if asked_again:
             self._app.control.revoke(asked_again)
@@ -205,23 +208,68 @@ class CeleryEngine:
 
     def _results(self, ids: Sequence[str]) -> Iterable[tuple[str, Mapping[str, Any]]]:
         """Give what the result backend has of these: in one question, if it can answer many."""
-        from celery.backends.base import KeyValueStoreBackend
+        # Not KeyValueStoreBackend, which those that push results, such as Redis, are not.
+        from celery.backends.base import BaseKeyValueStoreBackend
 
         backend = self._app.backend
-        if not isinstance(backend, KeyValueStoreBackend):
-            return [(id_, backend.get_task_meta(id_, cache=False)) for id_ in ids]
-        texts = backend.mget([backend.get_key_for_task(id_) for id_ in ids])
-        return [(id_, backend.decode(text)) for id_, text in zip(ids, texts, strict=True) if text]
+        if not isinstance(backend, BaseKeyValueStoreBackend):
+            return [(id_, _asked_alone(backend, id_)) for id_ in ids]
+        return [(id_, _meta(backend, text)) for id_, text in zip(ids, _texts(backend, ids), strict=True) if text]
 
-    def _outcome(self, id_: str, meta: Mapping[str, Any]) -> Outcome:
-        match meta["status"]:
-            case "SUCCESS":
-                return succeeded(meta.get("result"))
-            case "REVOKED":
-                return Canceled("revoked at Celery")
-            case "RETRY":
-                return _ASKED_AGAIN
-        return _failure(meta.get("result"), meta.get("traceback"))
+
+def _texts(backend: Any, ids: Sequence[str]) -> list[Any]:
+    """Return what a key-value store has of these tasks. Memcached answers with a table, and some can tell one only."""
+    keys = [backend.get_key_for_task(id_) for id_ in ids]
+    try:
+        found = backend.mget(keys)
+    except NotImplementedError:
+        return [backend.get(key) for key in keys]
+    if not isinstance(found, Mapping):
+        return list(found)
+    by_name = {_text(key): text for key, text in found.items()}
+    return [by_name.get(_text(key)) for key in keys]
+
+
+def _text(key: str | bytes) -> str:
+    return key.decode() if isinstance(key, bytes) else key
+
+
+def _asked_alone(backend: Any, id_: str) -> Mapping[str, Any]:
+    """Return what a backend that is no key-value store has of one task."""
+    from celery.exceptions import SecurityError
+    from kombu.exceptions import SerializationError
+
+    try:
+        found: Mapping[str, Any] = backend.get_task_meta(id_, cache=False)
+    except (SecurityError, SerializationError, TypeError, ValueError) as error:
+        return {"status": _UNREADABLE, "result": _said(error)}
+    return found
+
+
+def _meta(backend: Any, text: Any) -> Mapping[str, Any]:
+    """Return what the result backend has of one task. What cannot be read must not keep the others from their ends."""
+    try:
+        found = backend.decode(text)
+    except Exception as error:  # noqa: BLE001, whatever a decoder raises about what a worker wrote
+        return {"status": _UNREADABLE, "result": _said(error)}
+    if isinstance(found, dict) and isinstance(found.get("status"), str):
+        return found
+    return {"status": _UNREADABLE, "result": "it is no record of Celery's"}
+
+
+def _outcome(meta: Mapping[str, Any]) -> Outcome:
+    match meta["status"]:
+        case "SUCCESS":
+            return succeeded(meta.get("result"))
+        case "REVOKED":
+            return Canceled("revoked at Celery")
+        case "RETRY":
+            return _ASKED_AGAIN
+        case status if status == _UNREADABLE:
+            text = f"the task has ended, but its result cannot be read: {meta['result']}; set result_serializer to json"
+            # Trying again would do the same work.
+            return Failed(bounded(f"{text} for its worker"), give_up=True)
+    return _failure(meta.get("result"), meta.get("traceback"))
 
 
 _ASKED_AGAIN = Failed("the task asked Celery for another try: everytick's retry policy decides about that")
@@ -262,7 +310,7 @@ def _names(module: str, kind: str) -> tuple[str, ...]:
 
     known = getattr(builtins, kind, None) if module == "builtins" else None
     if isinstance(known, type) and issubclass(known, BaseException):
-        return error_types(known.__new__(known))
+        return names_of(known)
     return (f"{module}.{kind}", "builtins.Exception", "builtins.BaseException")
 
 

@@ -1,6 +1,8 @@
 """Issue 16, engines: work that a Celery worker does is recorded as if it had been done here."""
 
 import asyncio
+import json
+import pickle
 from typing import Any
 
 import pytest
@@ -139,6 +141,49 @@ async def test_one_that_waits_for_a_worker_keeps_no_slot(yard: Yard) -> None:
         yard.worker()
         assert [(await handle.wait("60s")).result for handle in handles] == list(range(1, 21))
     assert len(yard.runs()) == 20
+
+
+async def handed(yard: Yard, tick: Everytick) -> tuple[Any, str]:
+    """Return a run that was handed over, and the id in the message that no worker gets."""
+    handle = await tick.trigger("work")
+    message = json.loads(await heard(yard, "celery"))
+    return handle, message["headers"]["id"]
+
+
+async def test_the_ends_of_many_are_asked_for_in_one_question(yard: Yard) -> None:
+    """Decision 49: what waits for workers costs one question a time, whatever there is of it."""
+    yard.told.config_resetstat()
+    tick = yard.tick()
+    defined(tick, "shop.add", overlap="allow", task_timeout="2m")
+    async with tick:
+        runs = [await handed(yard, tick) for _ in range(8)]
+        yard.told.mset({f"celery-task-meta-{id_}": '{"status": "SUCCESS", "result": 1}' for _, id_ in runs})
+        assert [(await handle.wait("30s")).result for handle, _ in runs] == [1] * 8
+    asked: Any = yard.told.info("commandstats")
+    assert asked["cmdstat_mget"]["calls"] > 0
+    assert "cmdstat_get" not in asked
+
+
+async def test_a_result_that_cannot_be_read_is_no_harm_to_others(yard: Yard) -> None:
+    """A worker may write by pickle, and a task may raise what needs arguments: each has its end, and so have others."""
+    tick = yard.tick()
+    defined(tick, "shop.add", overlap="allow", task_timeout="2m", retry={"max": 3, "interval": "10ms"})
+    raised = {"exc_type": "ExceptionGroup", "exc_module": "builtins", "exc_message": ["two of them", []]}
+    texts = [
+        pickle.dumps({"status": "SUCCESS", "result": 1}),
+        b"[]",
+        json.dumps({"status": "FAILURE", "result": raised}).encode(),
+        json.dumps({"status": "SUCCESS", "result": 42}).encode(),
+    ]
+    async with tick:
+        runs = [await handed(yard, tick) for _ in texts]
+        yard.told.mset({f"celery-task-meta-{id_}": text for (_, id_), text in zip(runs, texts, strict=True)})
+        ends = [await handle.wait("30s") for handle, _ in (runs[0], runs[1], runs[3])]
+        [first, *_] = await attempts(tick, runs[2][0].id)
+    assert [end.status for end in ends] == ["failed", "failed", "completed"]
+    assert ends[2].result == 42
+    assert all("set result_serializer to json for its worker" in (end.error or "") for end in ends[:2])
+    assert "two of them" in (first.error or "")
 
 
 async def test_what_cannot_be_handed_over_is_refused_at_the_door(yard: Yard) -> None:
