@@ -47,8 +47,8 @@ class JobState(StrEnum):
     PROMISE_BROKEN = "promise_broken"
     LATE = "late"
     OVERRUNNING = "overrunning"
-    AWAITING_RETRY = "awaiting_retry"
     PARKED = "parked"
+    AWAITING_RETRY = "awaiting_retry"
     RUNNING = "running"
     PAUSED = "paused"
     DISABLED = "disabled"
@@ -61,9 +61,9 @@ _NEEDS_LOOK = (
     JobState.PROMISE_BROKEN,
     JobState.LATE,
     JobState.OVERRUNNING,
-    JobState.AWAITING_RETRY,
     JobState.PARKED,
 )
+"""As on the page Now: a retry comes by itself, and needs no person yet."""
 _RANKS = {state: rank for rank, state in enumerate(JobState)}
 _LAST = _RANKS[JobState.PAUSED]
 """What is paused, disabled, new or fine stands in one order: by what comes next."""

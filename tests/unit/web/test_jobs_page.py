@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 import pytest
 
-from everytick import Context, Everytick, every
+from everytick import Context, Everytick, Retry, every
 from everytick.access.people import Person, Role
 from everytick.web.asgi import asgi
 from everytick.web.pages import jobs as jobs_page
@@ -229,7 +229,7 @@ async def test_late_and_due_jobs_need_a_look(client: httpx2.AsyncClient, tick: E
 
 
 def test_the_list_and_the_page_now_name_the_same_jobs() -> None:
-    """A run that began late, one that overruns, a broken promise and a retry need a look on both pages."""
+    """A run that began late, one that overruns and a broken promise need a look on both, and a retry on neither."""
     tick = Everytick("memory://", name="shop", timezone="UTC")
     tick.job("0 0 1 1 *", name="promised", success_within="2h")(lambda: None)
 
@@ -244,6 +244,10 @@ def test_the_list_and_the_page_now_name_the_same_jobs() -> None:
     @tick.job("0 12 * * *", name="partly", failure="continue")
     async def partly() -> None:
         raise ValueError("half of it is missing")
+
+    @tick.job("15 12 * * *", name="retries", retry=Retry(2, "10m"))
+    async def retries() -> None:
+        raise ConnectionError("away")
 
     @tick.job("0 * * * *", name="well")
     async def well() -> None: ...
@@ -262,10 +266,11 @@ def test_the_list_and_the_page_now_name_the_same_jobs() -> None:
     }
 
     assert heading_of(now) == "Three jobs need a look."
-    assert heading_of(listed) == "5 jobs; 3 need a look."
-    assert list(rows)[:3] == ["promised", "late", "long"]
+    assert heading_of(listed) == "6 jobs; 3 need a look."
+    assert list(rows)[:4] == ["promised", "late", "long", "retries"]
     assert "broke success_within 10 h ago" in rows["promised"]
     assert "running, started 5 min 40 s late" in rows["late"]
     assert "running 1 h 20 min, usually 10 min" in rows["long"]
     assert "#completed_with_errors" in rows["partly"]
     assert ">0 %<" in rows["partly"]
+    assert "awaiting_retry, again in 5 min" in rows["retries"]
