@@ -29,6 +29,9 @@ LONGEST_SHOWN = 10
 _BREAK = 0.024
 """A folded stretch takes this share of the width: 24 of 1,000 pixels."""
 
+_LEAST_FOLD = timedelta(seconds=1)
+"""A shorter stretch is not folded: a run of some milliseconds would have more breaks than bars."""
+
 _HALF = 0.5
 _TICKS = 6
 _MIDDLE, _BAR = 19, 16
@@ -99,7 +102,7 @@ class GanttScale:
 
 def folded_scale(since: datetime, through: datetime, busy: Sequence[tuple[datetime, datetime]]) -> GanttScale:
     """Return the scale on which every stretch without anything that takes over half of the width is folded."""
-    gaps = _gaps(since, through, busy)
+    gaps = [gap for gap in _gaps(since, through, busy) if gap.end - gap.start >= _LEAST_FOLD]
     folds: list[IdleFold] = []
     while True:
         scale = GanttScale(since, through, sorted(folds, key=lambda fold: fold.start))

@@ -168,6 +168,15 @@ def test_the_word_of_a_run_stands_in_the_hollow_bar_to_its_usual_end() -> None:
     assert f'<text class="ink" x="{ghost}%" dx="7" y="23">2 min so far</text>' in picture
 
 
+def test_a_run_of_milliseconds_has_no_break_and_its_word_stands_behind_it() -> None:
+    millisecond = 1 / 60_000
+    failed = bar(1, 2 * millisecond, 3 * millisecond, "failed")
+    picture = drawn([TaskRow("load", RunStatus.FAILED, bars=(failed,), after="failed")])
+
+    assert "fold-edge" not in picture
+    assert '<text class="t-wrong" x="30%" dx="7" y="23">failed</text>' in picture
+
+
 def test_places_of_the_axis_behind_a_fold_are_told_apart() -> None:
     """Steps of seconds four hours after the start once had the same words."""
     bars = (bar(1, 0, 1, "failed"), bar(2, 241, 242))
