@@ -11,8 +11,21 @@ from everytick.domain.people import CameBy, Doer, Role
 from tests.acceptance.web.browsing import DESK, PHONE, Reader, served
 
 LONG = "nightly-backup-of-all-the-databases-and-their-write-ahead-logs"
+LONGEST = "x" * 60 + f"-{LONG}-{LONG}"[:140]
+"""As long as a name may be, with a part that has no place to break."""
+
 PERSON = "a-person-with-a-rather-long-name@example.org"
-PAGES = ("", "jobs", f"jobs/{LONG}", "agenda?w=7d", "audit", "lab?schedule=30+2+*+*+1-5")
+PAGES = (
+    "",
+    "timeline",
+    "jobs",
+    f"jobs/{LONG}",
+    f"jobs/{LONGEST}",
+    f"jobs/{LONGEST}/do/pause",
+    "agenda?w=7d",
+    "audit",
+    "lab?schedule=30+2+*+*+1-5",
+)
 
 LEAST_NAME_PIXELS = 70
 """A name of a person on a telephone has at least this width: ten letters."""
@@ -23,6 +36,7 @@ async def served_with_long_names() -> AsyncIterator[str]:
     tick = Everytick("memory://", name="a-service-of-the-shop-with-a-long-name")
     tags = ["housekeeping-of-databases", "warehouse-of-the-north"]
     tick.job(every("1h"), name=LONG, tags=tags, owner="operations-and-infrastructure")(lambda: None)
+    tick.job(every("1h"), name=LONGEST, tags=["y" * 60], owner="o" * 80)(lambda: None)
     await tick.sync()
     async with served(tick) as url:
         yield url
