@@ -6,6 +6,7 @@ import signal
 from typing import Any
 
 import pytest
+from redis.exceptions import OutOfMemoryError
 
 from everytick.domain import ids
 from everytick.domain.facts import Trigger
@@ -13,6 +14,7 @@ from everytick.domain.lookups import ParkedJobs
 from everytick.errors import InvalidSchedule, SchemaMismatch, StoreBroken, StoreGone, StoreUnavailable
 from everytick.stores.addresses import migration_of
 from everytick.stores.base import Commit
+from everytick.stores.redis.connections import RedisAddress, RedisConnections
 from everytick.stores.redis.log import FORMAT, KEPT_ENTRIES
 from everytick.stores.redis.store import RedisStore
 from tests.servers.launch import Server
@@ -394,6 +396,16 @@ async def test_a_refusal_says_why_the_server_takes_no_writes(redis: Server, cloc
                 await put(store, job())
         finally:
             await client.config_set("maxmemory", "0")
+
+
+def test_a_full_memory_is_told_alike_by_redis_7() -> None:
+    """From Redis 7 on the answer begins with OOM, and the driver makes a class of that word."""
+    connections = RedisConnections(RedisAddress("redis://localhost"))
+    with (
+        pytest.raises(StoreUnavailable, match="it takes no writes now: OOM command not allowed"),
+        connections.failures(),
+    ):
+        raise OutOfMemoryError("command not allowed when used memory > 'maxmemory'. script: 1, on @user_script:33.")
 
 
 async def test_a_copy_that_is_read_anew_makes_no_store(redis: Server, clock: ManualClock) -> None:

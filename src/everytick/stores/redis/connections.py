@@ -130,7 +130,7 @@ class RedisConnections:
         except _AWAY as error:
             raise StoreUnavailable(str(self.address), _said(error)) from error
         except exceptions.ResponseError as error:
-            if refusal := _refusal_in(str(error)):
+            if refusal := _refusal_in(error):
                 raise StoreUnavailable(str(self.address), f"it takes no writes now: {refusal}") from error
             needs = "everytick needs Redis 6.2 or later, or Valkey" if "unknown command" in str(error) else None
             raise StoreBroken(str(self.address), _said(error), needs) from error
@@ -166,8 +166,10 @@ class RedisConnections:
                     await heard.aclose()
 
 
-def _refusal_in(text: str) -> str:
+def _refusal_in(error: Exception) -> str:
     """Return why the server takes no writes, without the place in a script that older servers put before it."""
+    # The driver removes this word where it begins the answer, as it does from Redis 7 and Valkey on.
+    text = f"OOM {error}" if isinstance(error, exceptions.OutOfMemoryError) else str(error)
     places = [text.find(word) for word in _PASSING if word in text]
     return text[min(places) :].rstrip(".") if places else ""
 
