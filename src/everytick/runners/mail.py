@@ -20,7 +20,7 @@ from everytick.domain.outcome import Failed, Outcome
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies, InvalidSetting, shown
 from everytick.runners.context import Context
-from everytick.runners.notices import NO_EVENT, errors_in, event_in, word_of
+from everytick.runners.notices import NoticeBody, errors_in, word_of
 from everytick.runners.outcomes import NOTHING, bounded
 from everytick.runners.receivers import EmailTarget, mailbox
 
@@ -76,22 +76,16 @@ def mail_server(address: str, sender: str | None = None) -> MailServer:
     return MailServer(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], user, password, checked)
 
 
-class Email:
+class Email(NoticeBody):
     """Sends the event as a plain e-mail."""
 
-    __slots__ = ("_server", "_target", "wants_previous")
-
-    begins_later = False
+    __slots__ = ("_server", "_target")
 
     def __init__(self, target: EmailTarget, server: MailServer) -> None:
         self._target, self._server = target, server
-        self.wants_previous = False
 
-    async def run(self, context: Context) -> Outcome:
+    async def _tell(self, context: Context, event: dict[str, Any]) -> Outcome:
         """Hand the e-mail in; it is sent when the server has taken it."""
-        event = event_in(context)
-        if event is None:
-            return Failed(NO_EVENT, give_up=True)
         message = message_of(event, self._target, self._server)
         try:
             await asyncio.to_thread(_hand_in, self._server, message)

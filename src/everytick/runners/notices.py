@@ -13,6 +13,7 @@ import json
 import os
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from subprocess import DEVNULL
@@ -109,42 +110,46 @@ class NoticeCommand(CommandBody):
             return super()._start(told, tail, context, file.fileno())
 
 
-class NoticeRequest:
-    """Makes a request as an http task does; one without a body of its own sends the event."""
+class NoticeBody(ABC):
+    """Tells of the event in the payload of a run. A run without one fails for good: it was asked for by hand."""
 
-    __slots__ = ("_body_of", "_target", "wants_previous")
+    __slots__ = ()
 
     begins_later = False
+    wants_previous = False
+
+    async def run(self, context: Context) -> Outcome:
+        """Tell of the event, and say whether the receiver has it."""
+        event = event_in(context)
+        return Failed(NO_EVENT, give_up=True) if event is None else await self._tell(context, event)
+
+    @abstractmethod
+    async def _tell(self, context: Context, event: dict[str, Any]) -> Outcome: ...
+
+
+class NoticeRequest(NoticeBody):
+    """Makes a request as an http task does; one without a body of its own sends the event."""
+
+    __slots__ = ("_body_of", "_target")
 
     def __init__(self, target: HttpTarget, body_of: "Callable[[HttpTarget], HttpBody]") -> None:
         self._target, self._body_of = target, body_of
-        self.wants_previous = False
 
-    async def run(self, context: Context) -> Outcome:
-        """Make the request and wait for its answer."""
-        event, target = event_in(context), self._target
-        if event is None:
-            return Failed(NO_EVENT, give_up=True)
+    async def _tell(self, context: Context, event: dict[str, Any]) -> Outcome:
+        target = self._target
         sends_event = target.body is None and target.method in _SENDS_BODY
         return await self._body_of(replace(target, body=payload(event)) if sends_event else target).run(context)
 
 
-class Webhook:
+class Webhook(NoticeBody):
     """Posts the event as structured CloudEvents JSON, signed as Standard Webhooks says."""
 
-    __slots__ = ("_rules", "_target", "wants_previous")
-
-    begins_later = False
+    __slots__ = ("_rules", "_target")
 
     def __init__(self, target: WebhookTarget, rules: AddressRules) -> None:
         self._target, self._rules = target, rules
-        self.wants_previous = False
 
-    async def run(self, context: Context) -> Outcome:
-        """Send it; any answer from 200 to 299 says that the receiver has it."""
-        event = event_in(context)
-        if event is None:
-            return Failed(NO_EVENT, give_up=True)
+    async def _tell(self, context: Context, event: dict[str, Any]) -> Outcome:
         body = json.dumps(event, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
         headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
         try:
@@ -155,22 +160,15 @@ class Webhook:
         return await _outcome(context, request, self._rules, self._target.timeout.total_seconds())
 
 
-class Ping:
+class Ping(NoticeBody):
     """Tells a check of Healthchecks: `<url>/fail` with the error at a failure, the address itself at a success."""
 
-    __slots__ = ("_rules", "_target", "wants_previous")
-
-    begins_later = False
+    __slots__ = ("_rules", "_target")
 
     def __init__(self, target: PingTarget, rules: AddressRules) -> None:
         self._target, self._rules = target, rules
-        self.wants_previous = False
 
-    async def run(self, context: Context) -> Outcome:
-        """Send it; any answer from 200 to 299 says that the check has it."""
-        event = event_in(context)
-        if event is None:
-            return Failed(NO_EVENT, give_up=True)
+    async def _tell(self, context: Context, event: dict[str, Any]) -> Outcome:
         url, _, query = self._target.url.partition("?")
         place = f"{url.rstrip('/')}/fail" if is_failure(event) else url
         body = errors_in(event).encode()
@@ -182,12 +180,10 @@ class Ping:
 class Unsent:
     """Sends nothing: in tests the run and its payload say enough."""
 
-    __slots__ = ("wants_previous",)
+    __slots__ = ()
 
     begins_later = False
-
-    def __init__(self) -> None:
-        self.wants_previous = False
+    wants_previous = False
 
     async def run(self, context: Context) -> Outcome:
         """Say that it was sent."""
