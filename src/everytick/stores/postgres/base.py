@@ -14,7 +14,7 @@ from everytick.stores.postgres.claims import claim
 from everytick.stores.postgres.compiled import ServerDefinitions
 from everytick.stores.postgres.connections import Connection, Connections
 from everytick.stores.postgres.rows import Row
-from everytick.stores.sql.commands import PlainVerb
+from everytick.stores.sql.commands import Many, PlainVerb, Rows
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Query
 
@@ -82,23 +82,27 @@ class Shared:
         return ended
 
 
+async def send(db: Connection, command: Query | Many) -> Rows:
+    """Carry out a query, or a statement with many sets of arguments, and return its rows."""
+    if isinstance(command, Query):
+        found = await db.fetch(*command)
+        return command.statement.read(tuple(found[0].keys()), found) if found else ()
+    if command.arguments:
+        given = [command.statement(**arguments).arguments for arguments in command.arguments]
+        await db.executemany(command.statement.sql, given)
+    return ()
+
+
 async def carried_out(db: Connection, verb: PlainVerb[T]) -> T:
     """Send the statements of the verb on this connection, one after another, and return its answer."""
-    answer: Sequence[Row] | None = None
+    rows: Rows | None = None
     while True:
         try:
-            command = verb.send(answer)
+            command = verb.send(rows)
         except StopIteration as done:
-            result: T = done.value
-            return result
-        if isinstance(command, Query):
-            found = await db.fetch(*command)
-            answer = command.statement.read(tuple(found[0].keys()), found) if found else ()
-        else:
-            arguments = [command.statement(**given).arguments for given in command.arguments]
-            if arguments:
-                await db.executemany(command.statement.sql, arguments)
-            answer = ()
+            answer: T = done.value
+            return answer
+        rows = await send(db, command)
 
 
 def occurrence_key(occurrence_id: str) -> str:

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import asyncpg  # type: ignore[import-untyped,unused-ignore]
 
-from everytick.stores.postgres.base import Shared
+from everytick.stores.postgres.base import Shared, send
 from everytick.stores.postgres.connections import Connection
 from everytick.stores.postgres.due import DueJobs
 from everytick.stores.postgres.settling import PlanWriter
@@ -21,7 +21,6 @@ from everytick.stores.sql.commands import (
     Make,
     Many,
     Referenced,
-    Rows,
     Together,
     Versions,
 )
@@ -54,16 +53,11 @@ class AsyncRunner:
                 error = _meaning(raised)
 
     async def _carry_out(self, command: Command) -> Any:
-        if isinstance(command, Query):
-            return await self._rows(command)
+        if isinstance(command, (Query, Many)):
+            return await send(self._db, command)
         if isinstance(command, Together):
             async with self._db.transaction():
-                return [row for query in command.queries for row in await self._rows(query)]
-        if isinstance(command, Many):
-            arguments = [command.statement(**given).arguments for given in command.arguments]
-            if arguments:
-                await self._db.executemany(command.statement.sql, arguments)
-            return ()
+                return [row for query in command.queries for row in await send(self._db, query)]
         if isinstance(command, Versions):
             return Found(*await self._shared.compiled.read(self._db, command.keys))
         if isinstance(command, Forget):
@@ -80,10 +74,6 @@ class AsyncRunner:
             return await self._db.fetchval(*self._shared.sql.now())
         await self._db.execute(*self._shared.sql.ring())
         return None
-
-    async def _rows(self, query: Query) -> Rows:
-        found = await self._db.fetch(*query)
-        return query.statement.read(tuple(found[0].keys()), found) if found else ()
 
 
 def _meaning(error: Exception) -> Exception:

@@ -12,7 +12,7 @@ from everytick.domain.needs import are_late, late_needs, needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.base import Shared, carried_out, columns, lean_columns, occurrence_key
+from everytick.stores.postgres.base import Shared, carried_out, columns, lean_columns, occurrence_key, send
 from everytick.stores.postgres.connections import Connection
 from everytick.stores.sql.commands import EndUnowned
 from everytick.stores.sql.queries import ColdQueries
@@ -203,9 +203,7 @@ class PlanWriter:
 
     async def _write_coming(self, db: Connection, told: Sequence[JobComing]) -> None:
         """Write the runs to come that jobs with a horizon show."""
-        asked = coming.written_before(self._q, told)
-        found = await db.fetch(*asked)
-        before = asked.statement.read(tuple(found[0].keys()), found) if found else ()
+        before = await send(db, coming.written_before(self._q, told))
         for statement, changed in coming.changes(self._q, before, told):
             await db.executemany(statement.sql, [statement(**row).arguments for row in changed])
 

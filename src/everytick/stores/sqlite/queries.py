@@ -4,7 +4,7 @@ import sqlite3
 from typing import TypeVar
 
 from everytick.stores.queries import load_queries
-from everytick.stores.sql.commands import PlainVerb
+from everytick.stores.sql.commands import Many, PlainVerb
 from everytick.stores.sql.queries import cold_queries
 from everytick.stores.sql.statements import Query, Row, Statement, with_statements
 from everytick.stores.sqlite.dialect import SQLITE
@@ -96,18 +96,23 @@ def fetch(connection: sqlite3.Connection, query: Query) -> list[Row]:
     return query.statement.read([column[0] for column in columns], found.fetchall()) if columns else []
 
 
+def send(connection: sqlite3.Connection, command: Query | Many) -> list[Row]:
+    """Carry out a query, or a statement with many sets of arguments, and return its rows."""
+    if isinstance(command, Query):
+        return fetch(connection, command)
+    if command.arguments:
+        given = [command.statement(**arguments).arguments for arguments in command.arguments]
+        connection.executemany(command.statement.sql, given)
+    return []
+
+
 def carried_out(connection: sqlite3.Connection, verb: PlainVerb[T]) -> T:
     """Send the statements of the verb on this connection, one after another, and return its answer."""
-    answer: list[Row] | None = None
+    rows: list[Row] | None = None
     while True:
         try:
-            command = verb.send(answer)
+            command = verb.send(rows)
         except StopIteration as done:
-            result: T = done.value
-            return result
-        if isinstance(command, Query):
-            answer = fetch(connection, command)
-        else:
-            for given in command.arguments:
-                fetch(connection, command.statement(**given))
-            answer = []
+            answer: T = done.value
+            return answer
+        rows = send(connection, command)

@@ -18,7 +18,6 @@ from everytick.stores.sql.commands import (
     Make,
     Many,
     Referenced,
-    Rows,
     Together,
     Versions,
 )
@@ -26,7 +25,7 @@ from everytick.stores.sql.statements import Query
 from everytick.stores.sqlite.claims import claims
 from everytick.stores.sqlite.compiled import FileDefinitions
 from everytick.stores.sqlite.planning import creation_columns, end, look
-from everytick.stores.sqlite.queries import Q, fetch
+from everytick.stores.sqlite.queries import Q, send
 from everytick.stores.sqlite.rows import id_bytes, moment
 from everytick.stores.sqlite.writer import Transaction
 
@@ -59,16 +58,12 @@ class SyncRunner:
                 error = _meaning(raised)
 
     def _carry_out(self, command: Command) -> Any:
-        if isinstance(command, Query):
-            return self._rows(command)
+        connection = self.transaction.connection
+        if isinstance(command, (Query, Many)):
+            return send(connection, command)
         if isinstance(command, Together):
             with self._savepoint():
-                return [row for query in command.queries for row in self._rows(query)]
-        if isinstance(command, Many):
-            arguments = [command.statement(**given).arguments for given in command.arguments]
-            if arguments:
-                self.transaction.executemany(command.statement.sql, arguments)
-            return ()
+                return [row for query in command.queries for row in send(connection, query)]
         if isinstance(command, Versions):
             return self._versions(command)
         if isinstance(command, Forget):
@@ -79,16 +74,13 @@ class SyncRunner:
         if isinstance(command, EndUnowned):
             return self._end(command)
         if isinstance(command, Claims):
-            return claims(self.transaction.connection, self._definitions, command.handles)
+            return claims(connection, self._definitions, command.handles)
         if isinstance(command, Look):
-            return look(self.transaction.connection, self._definitions, command.job_ids, self.transaction.now)
+            return look(connection, self._definitions, command.job_ids, self.transaction.now)
         if command is Ask.NOW:
             return moment(self.transaction.now)
         self.transaction.rang = True
         return None
-
-    def _rows(self, query: Query) -> Rows:
-        return fetch(self.transaction.connection, query)
 
     def _versions(self, command: Versions) -> Found:
         connection, definitions = self.transaction.connection, self._definitions
