@@ -74,48 +74,29 @@ def setting_option(*flags: str, **attributes: Any) -> Callable[[F], F]:
     return click.option(*flags, expose_value=False, callback=note_option, **attributes)
 
 
+_NAMING = {
+    "-a --app": ("MODULE:OBJECT", "The application; also EVERYTICK_APP."),
+    "--store": ("URL", "A store, to read and operate without an application; also EVERYTICK_STORE."),
+    "--url": (
+        "URL",
+        "A service, to read and operate through it; also EVERYTICK_URL, with its token in EVERYTICK_TOKEN.",
+    ),
+    "--jobs": (
+        "FOLDER",
+        "A folder of job files; also EVERYTICK_JOBS. Without --store, everytick.db beside it is the store.",
+    ),
+    "--config": ("FILE", "The configuration file, instead of everytick.toml here."),
+}
+"""The common options that name something: their flags, what stands after them, and their help."""
+
+
 def common_options() -> list[click.Parameter]:
     """Return the options that every verb has."""
-    return [
-        click.Option(
-            ["-a", "--app"],
-            metavar="MODULE:OBJECT",
-            help="The application; also EVERYTICK_APP.",
-            expose_value=False,
-            callback=note_option,
-        ),
-        click.Option(
-            ["--store"],
-            metavar="URL",
-            help="A store, to read and operate without an application; also EVERYTICK_STORE.",
-            expose_value=False,
-            callback=note_option,
-        ),
-        click.Option(
-            ["--url"],
-            metavar="URL",
-            help="A service, to read and operate through it; also EVERYTICK_URL, with its token in EVERYTICK_TOKEN.",
-            expose_value=False,
-            callback=note_option,
-        ),
-        click.Option(
-            ["--jobs"],
-            metavar="FOLDER",
-            help="A folder of job files; also EVERYTICK_JOBS. Without --store, everytick.db beside it is the store.",
-            expose_value=False,
-            callback=note_option,
-        ),
-        click.Option(
-            ["--config"],
-            metavar="FILE",
-            help="The configuration file, instead of everytick.toml here.",
-            expose_value=False,
-            callback=note_option,
-        ),
-        click.Option(
-            ["--debug"], is_flag=True, help="Show the traceback of an error.", expose_value=False, callback=note_option
-        ),
+    noted: dict[str, Any] = {"expose_value": False, "callback": note_option}
+    naming = [
+        click.Option(flags.split(), metavar=metavar, help=text, **noted) for flags, (metavar, text) in _NAMING.items()
     ]
+    return [*naming, click.Option(["--debug"], is_flag=True, help="Show the traceback of an error.", **noted)]
 
 
 def _write_own_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
