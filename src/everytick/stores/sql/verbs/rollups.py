@@ -1,9 +1,9 @@
-"""fold: what ended occurrences add up to, written behind.
+"""fold: adds ended occurrences to the rollups, behind their ends.
 
-An end writes nothing for it. Occurrences are looked at in the order of their handles, each once: one that is over is
-counted, and one that is not is noted as passed and looked at again until it is over. Where that has come to is written
-in the same transaction as the counts, under one lock, so each end is counted once, whichever node does it and wherever
-one dies. What is deleted is counted first.
+An end writes nothing into the rollups. `fold` walks through the occurrences in the order of their handles. It counts
+those that have ended. The others it notes as passed, in `unfolded`, and looks at them again until they have ended. The
+place that the walk has reached is written in one transaction with the counts, under one lock: so each end is counted
+once, whichever node folds and wherever one dies. Occurrences are counted before they are deleted.
 """
 
 import json
@@ -18,19 +18,19 @@ from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 
 MEASURED_AT_ONCE = 100
-"""So many jobs get their lengths measured by one call."""
+"""How many jobs get their lengths measured by one call."""
 
-PATIENCE = timedelta(seconds=10)
-"""So long the next occurrence may take to end before it is passed: most do, and are then looked at once."""
+PASSED_AFTER = timedelta(seconds=10)
+"""How long the walk waits for an occurrence to end before it passes it. Most end sooner, and are looked at once."""
 
-LONG_PATIENCE = timedelta(minutes=2)
-"""So long it may take where more than a few wait: to note one and look at it again costs more than to wait."""
+CROWD_PASSED_AFTER = timedelta(minutes=2)
+"""How long it waits if it would pass more than `FEW_SHARE`: to note them and look again costs more than to wait."""
 
-FEW = 0.05
-"""This part of those that one call looks at."""
+FEW_SHARE = 0.05
+"""A share of the occurrences that one call looks at."""
 
 GAP_KEPT = timedelta(hours=1)
-"""So long a handle without a row is looked at again. No transaction of ours is under way for longer."""
+"""How long a handle without a row is looked at again. No transaction of ours is under way for longer."""
 
 
 def lags(q: ColdQueries) -> Verb[tuple[bool, bool]]:
@@ -40,9 +40,10 @@ def lags(q: ColdQueries) -> Verb[tuple[bool, bool]]:
 
 
 def fold(q: ColdQueries, limit: int) -> Verb[int]:
-    """Count up to `limit` occurrences that were not looked at before, and of those that were passed as many.
+    """Walk on by up to `limit` occurrences, and look again at up to as many that were passed.
 
-    Return how many were counted or passed, of the more numerous: as many as `limit` says that there may be more.
+    Return the larger of how far it walked and how many of the passed it counted. As many as `limit` says that there may
+    be more.
     """
     [state] = yield q.hold_rollup()
     now: datetime = yield Ask.NOW
@@ -50,7 +51,7 @@ def fold(q: ColdQueries, limit: int) -> Verb[int]:
     swept = {"swept_key": state["swept_key"], "swept_handle": state["swept_handle"]}
     [passed] = yield q.sweep(**swept, limit=limit, given_up_at=now - GAP_KEPT)
     if unseen["count"]:
-        yield from _pass(q, state["last_handle"], unseen, now)
+        yield from _walk_on(q, state["last_handle"], unseen, now)
     over, gone = numbers(passed["over"]), numbers(passed["gone"])
     yield from _count(q, over)
     if over or gone:
@@ -64,24 +65,25 @@ def fold(q: ColdQueries, limit: int) -> Verb[int]:
 
 
 def _unseen(q: ColdQueries, last: int, limit: int, now: datetime) -> Verb[Row]:
-    """Look at the next ones. Where most of them wait, they stand in a line and end soon, in about this order.
+    """Return how far the walk may go, and which occurrences up to there have not ended.
 
-    Where all of them are over and no handle is without a row, there is nothing to look at closer.
+    If many have not, they stand in a line and end soon, in about this order: then it waits longer for them. If all have
+    ended and no handle is without a row, the second question is spared.
     """
     unseen: Row
     [unseen] = yield q.next_ended(last_handle=last, limit=limit)
     if not unseen["count"] or (unseen["is_over"] and unseen["count"] == unseen["top"] - last):
         return {**unseen, "waiting": (), "gaps": ()}
-    [unseen] = yield q.unseen(last_handle=last, limit=limit, young_at=now - PATIENCE)
-    if len(numbers(unseen["waiting"])) > FEW * limit:
-        [unseen] = yield q.unseen(last_handle=last, limit=limit, young_at=now - LONG_PATIENCE)
+    [unseen] = yield q.unseen(last_handle=last, limit=limit, young_at=now - PASSED_AFTER)
+    if len(numbers(unseen["waiting"])) > FEW_SHARE * limit:
+        [unseen] = yield q.unseen(last_handle=last, limit=limit, young_at=now - CROWD_PASSED_AFTER)
     return unseen
 
 
-def _pass(q: ColdQueries, last: int, unseen: Row, now: datetime) -> Verb[None]:
-    """Count the next ones that are over. Note those that are not, and the handles among them that no row has.
+def _walk_on(q: ColdQueries, last: int, unseen: Row, now: datetime) -> Verb[None]:
+    """Count the occurrences up to there that have ended. Note the others, and the handles that no row has.
 
-    An end is final: what was over when `unseen` was read is what is neither waiting nor a gap.
+    An end is final: those that are neither waiting nor a gap had ended when `unseen` was read.
     """
     waiting, gaps = numbers(unseen["waiting"]), numbers(unseen["gaps"])
     if waiting:
@@ -105,8 +107,8 @@ def _pass(q: ColdQueries, last: int, unseen: Row, now: datetime) -> Verb[None]:
 
 def numbers(found: str | Sequence[int]) -> Sequence[int]:
     """Return numbers that one store gives as a list and the other as its text."""
-    known: Sequence[int] = json.loads(found) if isinstance(found, str) else found
-    return known
+    read: Sequence[int] = json.loads(found) if isinstance(found, str) else found
+    return read
 
 
 def _keep_failures(q: ColdQueries, failed: Rows) -> Verb[None]:
@@ -123,7 +125,7 @@ def _note_place(q: ColdQueries, state: Row, unseen: Row, passed: Row, limit: int
 
 
 def _count(q: ColdQueries, handles: Sequence[int]) -> Verb[None]:
-    """Add these, which are over, to the rollups."""
+    """Add these occurrences, which have ended, to the rollups."""
     if not handles:
         return
     yield q.fold_these(handles=handles, added=1, left=1)
@@ -133,7 +135,7 @@ def _count(q: ColdQueries, handles: Sequence[int]) -> Verb[None]:
 
 
 def count_deleted(q: ColdQueries, handles: Collection[int]) -> Verb[None]:
-    """Count these, which are about to be deleted in this transaction: each that is over has ended, and is not kept."""
+    """Count occurrences that this transaction is about to delete: they have ended, and are no longer kept."""
     yield q.hold_rollup()
     found: Rows = yield q.counted_among(handles=handles)
     for is_counted, (added, left) in ((False, (1, 0)), (True, (0, -1))):
@@ -160,10 +162,13 @@ def measure(q: ColdQueries, limit: int = MEASURED_AT_ONCE) -> Verb[int]:
 
 
 def _length_row(job_key: int, took: str | Sequence[int]) -> Row:
-    found = lengths_of(each * MICROSECOND for each in numbers(took))
-    known = (
-        (0, 0, 0, 0)
-        if found is None
-        else (found.count, found.p5 // MICROSECOND, found.p50 // MICROSECOND, found.p95 // MICROSECOND)
-    )
-    return {"job_key": job_key, **dict(zip(("count", "p5", "p50", "p95"), known, strict=True)), "is_stale": False}
+    lengths = lengths_of(microseconds * MICROSECOND for microseconds in numbers(took))
+    columns = {"count": 0, "p5": 0, "p50": 0, "p95": 0}
+    if lengths is not None:
+        columns = {
+            "count": lengths.count,
+            "p5": lengths.p5 // MICROSECOND,
+            "p50": lengths.p50 // MICROSECOND,
+            "p95": lengths.p95 // MICROSECOND,
+        }
+    return {"job_key": job_key, **columns, "is_stale": False}
