@@ -12,7 +12,7 @@ from everytick.domain.facts import Move, Pause, Resume, Skip, Trigger
 from everytick.domain.lookups import Breaches, Promises
 from everytick.domain.policies import update_policy
 from everytick.domain.promise_policies import PromiseKind
-from everytick.domain.promises import BREACHES_KEPT, PATIENCE, BreachRecord, PromiseSnapshot
+from everytick.domain.promises import BREACHES_KEPT, JUDGED_BY_ANY_AFTER, BreachRecord, PromiseSnapshot
 from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, everything, job, plan_once, put, run_one
 from tests.stores.clock import ManualClock
@@ -128,7 +128,7 @@ async def test_nodes_that_may_run_the_job_judge_first_and_any_other_one_after_a_
     await put(store, job(code=code, start_by="5m"))
     stranger = NodeScope("node-9", ("code:bank",))
     assert await _due(store, stranger) == ()
-    clock.move(seconds=PATIENCE.total_seconds())
+    clock.move(seconds=JUDGED_BY_ANY_AFTER.total_seconds())
     assert len(await _due(store, stranger)) == 1
     assert await _judge(store, stranger) == [Commit.COMMITTED]
 

@@ -19,8 +19,9 @@ from everytick.domain.values import value
 READ_AT_ONCE = 200
 """Most runs, and most spans, that are read to judge one promise. The next round goes on after them."""
 
-PATIENCE = timedelta(seconds=10)
-"""How long a promise is left to the nodes that may run its job: they have what its receivers need. Then any judges."""
+JUDGED_BY_ANY_AFTER = timedelta(seconds=10)
+"""How long a promise is left to the nodes that may run its job, which have what its receivers need. Then any node
+judges it."""
 
 BREACHES_KEPT = timedelta(days=400)
 """How long a breach is kept after its end."""

@@ -383,8 +383,9 @@ class PromiseStore(Protocol):
     async def promises(self, scope: NodeScope, limit: int) -> DuePromises:
         """Return up to `limit` promises that may be broken now, longest-waiting first, and breaches not told for long.
 
-        Promises of jobs whose needs the scope does not meet are among them once they have waited for `PATIENCE`: the
-        nodes that could run the job come first. A job whose definition this process cannot read is left to others.
+        Promises of jobs whose needs the scope does not meet are among them once they have waited for
+        `JUDGED_BY_ANY_AFTER`: the nodes that could run the job come first. A job whose definition this process cannot
+        read is left to others.
         """
         ...
 

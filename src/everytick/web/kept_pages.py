@@ -16,13 +16,14 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from everytick.domain.values import value
+from everytick.web.known_jobs import KEEP_FACTOR
 from everytick.web.rendering import takes_gzip
 
 CHEAP_SECONDS = 0.005
 """A page that takes no longer is made for every reader. One that takes as long is a tenth of a second old at most."""
 
-PATIENCE, LONGEST_SECONDS = 20.0, 2.0
-"""A page is kept for twenty times as long as it took to make, and for two seconds at most."""
+LONGEST_SECONDS = 2.0
+"""A page is kept for `KEEP_FACTOR` times as long as it took to make, and no longer than this."""
 
 MOST = 64
 """How many pages are kept."""
@@ -92,7 +93,7 @@ class KeptPages:
         """Keep a page that was dear. An answer that sets a cookie, or is no page, is for one reader alone."""
         if took <= self._cheap or made.status_code != 200 or "set-cookie" in made.headers:
             return None
-        until = self._clock() + min(took * PATIENCE, LONGEST_SECONDS)
+        until = self._clock() + min(took * KEEP_FACTOR, LONGEST_SECONDS)
         kept = KeptPage(200, tuple(made.raw_headers), bytes(made.body), until)
         self._pages.pop(key, None)
         self._pages[key] = kept

@@ -33,11 +33,11 @@ AT_ONCE = 500
 COMING = 100
 """How many runs to come are known, the next one of each job."""
 
-_PATIENCE = 20.0
-"""A list that took one second to read is read again after twenty: reading takes at most a twentieth of the time."""
+KEEP_FACTOR = 20.0
+"""An answer that took one second is kept for twenty: then asking takes at most a twentieth of the time."""
 
-_SOONEST, _LATEST = 1.0, 5.0
-"""The bounds of that, in seconds."""
+_SOONEST_SECONDS, _LATEST_SECONDS = 1.0, 5.0
+"""When the list of all jobs is read again at the soonest and the latest, however long it took."""
 
 _WATCHED_SECONDS = 60.0
 """How long after the last page the list is still read again."""
@@ -206,7 +206,7 @@ class KnownJobs:
         return listed
 
     def _keep(self, listed: Listed, took: float) -> None:
-        again = min(max(_SOONEST, _PATIENCE * took), _LATEST)
+        again = min(max(_SOONEST_SECONDS, KEEP_FACTOR * took), _LATEST_SECONDS)
         self._listed, self._until = listed, time.monotonic() + 2 * again
         self._later = asyncio.get_running_loop().call_later(again, self._again)
 

@@ -38,15 +38,12 @@ from everytick.domain.statuses import ACTIVE, FAILURES
 from everytick.domain.values import value
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord, NodeRecord
-from everytick.web.known_jobs import KnownJobs
+from everytick.web.known_jobs import KEEP_FACTOR, KnownJobs
 from everytick.web.pictures.axis import Axis
 from everytick.web.pictures.bands import band_step
 from everytick.web.pictures.timeline import MANY_JOBS
 
 T = TypeVar("T")
-
-PATIENCE = 20.0
-"""An answer that took one second is kept for twenty: asking takes at most a twentieth of the time."""
 
 _CHEAP_SECONDS = 0.005
 """An answer that takes no longer is not kept."""
@@ -77,8 +74,8 @@ class KeptAnswers(Generic[T]):
     waits for ten thousand definitions. After as long again it counts no more.
     """
 
-    def __init__(self, patience: float, most: int = 1) -> None:
-        self._patience, self._most, self._cheap = patience, most, _CHEAP_SECONDS
+    def __init__(self, keep_factor: float, most: int = 1) -> None:
+        self._keep_factor, self._most, self._cheap = keep_factor, most, _CHEAP_SECONDS
         self._answers: dict[object, tuple[float, float, T]] = {}
         self._lock, self._changes = asyncio.Lock(), 0
         self._asking: set[asyncio.Task[T]] = set()
@@ -112,7 +109,7 @@ class KeptAnswers(Generic[T]):
             took = time.monotonic() - begin
             self._answers.pop(key, None)
             if took > self._cheap and changes == self._changes:
-                keep = took * self._patience
+                keep = took * self._keep_factor
                 self._answers[key] = begin + keep, begin + 2 * keep, answer
                 while len(self._answers) > self._most:
                     self._answers.pop(next(iter(self._answers)))
@@ -197,13 +194,13 @@ class Sight:
 class Board:
     """Asks the store for what the page shows, and remembers the last answers for the time when it is away."""
 
-    def __init__(self, tick: Everytick, known: KnownJobs, patience: float = PATIENCE) -> None:
+    def __init__(self, tick: Everytick, known: KnownJobs, keep_factor: float = KEEP_FACTOR) -> None:
         self._tick, self._known = tick, known
-        self._recent: KeptAnswers[tuple[datetime, Glances]] = KeptAnswers(patience)
+        self._recent: KeptAnswers[tuple[datetime, Glances]] = KeptAnswers(keep_factor)
         self._slow: dict[str, KeptAnswers[Any]] = {
-            name: KeptAnswers(patience) for name in ("nodes", "limits", "breaches", "counted")
+            name: KeptAnswers(keep_factor) for name in ("nodes", "limits", "breaches", "counted")
         }
-        self._sights: KeptAnswers[Sight] = KeptAnswers(patience, _SIGHTS_KEPT)
+        self._sights: KeptAnswers[Sight] = KeptAnswers(keep_factor, _SIGHTS_KEPT)
         self.planned: KeptAnswers[dict[str, dict[datetime, int]]] = KeptAnswers(float("inf"), _SIGHTS_KEPT)
         """What the bands plan, by what was asked for and the step in which it was counted."""
         self._shown: dict[object, Any] = {}

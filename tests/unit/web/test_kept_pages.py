@@ -12,7 +12,8 @@ from everytick import Everytick
 from everytick.access.people import Person, Role
 from everytick.web.asgi import Service, asgi
 from everytick.web.asking import needs
-from everytick.web.kept_pages import PATIENCE, KeptPages, kept_for_a_moment
+from everytick.web.kept_pages import KeptPages, kept_for_a_moment
+from everytick.web.known_jobs import KEEP_FACTOR
 from everytick.web.problems import Problem
 
 
@@ -69,7 +70,7 @@ async def test_a_dear_page_is_made_once_for_readers_who_ask_within_a_moment(read
     async with reading.client() as asking:
         first, second = await asking.get("/dear", headers=ANN), await asking.get("/dear", headers=ANN)
         known = await asking.get("/dear", headers={**ANN, "if-none-match": first.headers["etag"]})
-        reading.seconds += 0.05 * PATIENCE + 0.01
+        reading.seconds += 0.05 * KEEP_FACTOR + 0.01
         later = await asking.get("/dear", headers=ANN)
 
     assert (first.text, second.text, later.text) == ("page 1 of ann", "page 1 of ann", "page 2 of ann")

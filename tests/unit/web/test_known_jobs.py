@@ -165,7 +165,7 @@ async def test_the_list_is_read_again_behind_the_pages_while_people_look(
 ) -> None:
     """What another process changes is seen within some seconds, and no page waits for it."""
     monkeypatch.setattr("everytick.web.known_jobs._SOONEST", 0.0)
-    monkeypatch.setattr("everytick.web.known_jobs._PATIENCE", 0.0)
+    monkeypatch.setattr("everytick.web.known_jobs.KEEP_FACTOR", 0.0)
     known = KnownJobs(tick, cheap=0.0)
     await known.listed()
     async with asyncio.timeout(10):

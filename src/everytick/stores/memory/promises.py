@@ -11,7 +11,7 @@ from everytick.domain.lookups import Breaches, Promises
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import (
     BREACHES_KEPT,
-    PATIENCE,
+    JUDGED_BY_ANY_AFTER,
     READ_AT_ONCE,
     Breach,
     BreachRecord,
@@ -41,7 +41,8 @@ class PromiseVerbs(Planning):
             (state.check_at, row.id, str(kind), row, state)
             for row in self._tables.jobs.values()
             for kind, state in row.promises.items()
-            if state.check_at is not None and state.check_at <= (now if row.needs in scope.met else now - PATIENCE)
+            if state.check_at is not None
+            and state.check_at <= (now if row.needs in scope.met else now - JUDGED_BY_ANY_AFTER)
         ]
         found = [
             self._promise_snapshot(row, state, now) for *_, row, state in sorted(due, key=lambda each: each[:3])[:limit]
@@ -50,7 +51,7 @@ class PromiseVerbs(Planning):
             each
             for row in self._tables.jobs.values()
             for each in row.breaches.values()
-            if (each.is_begin_owed or each.is_end_owed) and each.breach.found_at <= now - 2 * PATIENCE
+            if (each.is_begin_owed or each.is_end_owed) and each.breach.found_at <= now - 2 * JUDGED_BY_ANY_AFTER
         ]
         owed.sort(key=lambda each: (each.breach.found_at, each.job_id, str(each.breach.kind), each.breach.broken_for))
         return DuePromises(now, tuple(found), tuple(owed[:limit]))

@@ -100,12 +100,12 @@ def connect(path: Path) -> sqlite3.Connection:
     return cast("sqlite3.Connection", connection)
 
 
-def connect_to_look(address: str, patience: float) -> sqlite3.Connection:
+def connect_to_look(address: str, lock_seconds: float) -> sqlite3.Connection:
     """Return a read-only connection. It waits up to this many seconds for locks."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
         connection = ApswConnection(address, flags=flags)
-        connection.set_busy_timeout(int(patience * 1000))
+        connection.set_busy_timeout(int(lock_seconds * 1000))
     except apsw.Error as error:
         raise translated(error) from error
     return cast("sqlite3.Connection", connection)

@@ -31,8 +31,8 @@ OLDEST_SQLITE = (3, 37, 0)
 
 FIRST_WITHOUT_RESET_FAULT = (3, 51, 3)
 
-PATIENCE = 30.0
-"""How many seconds a writer waits for another process's transaction before it gives up."""
+LOCK_SECONDS = 30.0
+"""How long a writer waits for another process's transaction before it gives up."""
 
 _SETTINGS = (
     "journal_mode = wal",
@@ -119,9 +119,9 @@ def is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY
 
 
-def patiently(act: Callable[[], T], patience: float = PATIENCE) -> T:
+def patiently(act: Callable[[], T], seconds: float = LOCK_SECONDS) -> T:
     """Return the result of `act`. While another process holds the lock, try again every 0.05 to 2 ms."""
-    until, pause = time.monotonic() + patience, _SHORTEST_PAUSE
+    until, pause = time.monotonic() + seconds, _SHORTEST_PAUSE
     while True:
         try:
             return act()
@@ -191,9 +191,9 @@ def _connect_to_look(path: Path, driver: Driver) -> sqlite3.Connection:
     """Return a connection that changes nothing, not even the file's settings."""
     address = f"{path.absolute().as_uri()}?mode=ro"
     if driver == "apsw":
-        looking: sqlite3.Connection = apsw_driver().connect_to_look(address, PATIENCE)
+        looking: sqlite3.Connection = apsw_driver().connect_to_look(address, LOCK_SECONDS)
         return looking
-    return sqlite3.connect(address, uri=True, timeout=PATIENCE)
+    return sqlite3.connect(address, uri=True, timeout=LOCK_SECONDS)
 
 
 def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:

@@ -24,7 +24,7 @@ from everytick.stores.sqlite import running
 from everytick.stores.sqlite.calls import Call, CallResult, call, deliver
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.forks import ForkGuard
-from everytick.stores.sqlite.opening import MIGRATIONS, PATIENCE, patiently
+from everytick.stores.sqlite.opening import LOCK_SECONDS, MIGRATIONS, patiently
 from everytick.stores.sqlite.writer import FileAccess, Transaction, begin
 
 T = TypeVar("T")
@@ -325,7 +325,7 @@ class Sessions:
             waiting = _Waiting(loop, loop.create_future())
             self._line.append(waiting)
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(LOCK_SECONDS):
                 await waiting.future
         except BaseException as error:
             with self._lock:

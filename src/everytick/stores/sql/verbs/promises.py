@@ -10,7 +10,7 @@ from everytick.domain.lookups import Breaches, Promises
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import (
     BREACHES_KEPT,
-    PATIENCE,
+    JUDGED_BY_ANY_AFTER,
     READ_AT_ONCE,
     Breach,
     BreachRecord,
@@ -37,7 +37,7 @@ def promises(q: ColdQueries, scope: NodeScope, limit: int) -> Verb[DuePromises]:
     unreadable = set[str]()
     while True:
         found: Rows = yield q.promises_due(
-            now=now, patient_at=now - PATIENCE, met=scope.met, job_ids=unreadable, limit=max(limit, 0)
+            now=now, patient_at=now - JUDGED_BY_ANY_AFTER, met=scope.met, job_ids=unreadable, limit=max(limit, 0)
         )
         # Before the runs and spans: what is decided meanwhile is then among them.
         seen = yield commands.look({row["job_id"] for row in found})
@@ -48,7 +48,7 @@ def promises(q: ColdQueries, scope: NodeScope, limit: int) -> Verb[DuePromises]:
     snapshots: tuple[PromiseSnapshot, ...] = ()
     for row in found:
         snapshots += ((yield from _snapshot(q, row, seen[row["job_id"]], now)),)
-    owed: Rows = yield q.owed_breaches(patient_at=now - 2 * PATIENCE, limit=max(limit, 0))
+    owed: Rows = yield q.owed_breaches(patient_at=now - 2 * JUDGED_BY_ANY_AFTER, limit=max(limit, 0))
     told = [
         OwedBreach(row["job_id"], _breach(row), bool(row["is_begin_owed"]), bool(row["is_end_owed"])) for row in owed
     ]
