@@ -7,7 +7,7 @@ import pytest
 
 from everytick import schedule
 from everytick.domain.facts import DropLimit, PutBrake, ReleaseBrake, SetLimit, Trigger
-from everytick.domain.limits import LOOKED_AT, Rate
+from everytick.domain.limits import SORTED_AT_ONCE, Rate
 from everytick.domain.lookups import LimitsAndBrakes
 from everytick.errors import InvalidLimit
 from everytick.stores.base import Claim, NodeScope
@@ -89,7 +89,7 @@ async def test_a_limit_of_the_default_queue_holds(store: AnyStore, clock: Manual
 async def test_thousands_that_must_wait_are_in_nobodys_way(store: AnyStore, clock: ManualClock) -> None:
     """S1-040: they are sorted into their lane once, and a claim never walks past them again."""
     crm = await put(store, job("sync", "* * * * *", tags=["crm"], overlap="allow", recovery="execute_all"))
-    clock.move(minutes=LOOKED_AT + 300)
+    clock.move(minutes=SORTED_AT_ONCE + 300)
     for _ in range(14):
         await plan_once(store)
     await asked(store, "report", 1, priority=-1)

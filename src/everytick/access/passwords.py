@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SHORTEST, LONGEST = 10, 1000
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 1000
 _AT_ONCE, _WAITING_MOST = 2, 20
 """How many passwords are hashed at once, and how many more may wait: about a second of work."""
 
@@ -30,10 +30,10 @@ class TooBusy(EverytickError):
 
 def checked_password(password: str) -> str:
     """Return the password if it is long enough. The error does not repeat it."""
-    if len(password) < SHORTEST:
-        raise InvalidSetting("password", "…", f"is too short: at least {SHORTEST} characters")
-    if len(password) > LONGEST:
-        raise InvalidSetting("password", "…", f"is too long: at most {LONGEST} characters")
+    if len(password) < SHORTEST_PASSWORD:
+        raise InvalidSetting("password", "…", f"is too short: at least {SHORTEST_PASSWORD} characters")
+    if len(password) > LONGEST_PASSWORD:
+        raise InvalidSetting("password", "…", f"is too long: at most {LONGEST_PASSWORD} characters")
     try:
         password.encode()
     except UnicodeEncodeError:
@@ -54,7 +54,9 @@ class Passwords:
 
     async def fits(self, password: str, stored: str | None) -> bool:
         """Tell whether the password is the stored one. Without a stored one it takes as long, and the answer is no."""
-        is_right = await self._in_thread(partial(_verified, stored or _unmatched_hash(), password[: LONGEST + 1]))
+        is_right = await self._in_thread(
+            partial(_verified, stored or _unmatched_hash(), password[: LONGEST_PASSWORD + 1])
+        )
         return is_right and stored is not None
 
     async def _in_thread(self, work: partial[T]) -> T:

@@ -231,10 +231,10 @@ def rewind(names: tuple[str, ...], yes: bool) -> None:
 
 async def _ahead(app: Everytick, names: tuple[str, ...]) -> list[str]:
     """The jobs of these names, or all that lie ahead."""
-    from everytick.stores.base import AHEAD
+    from everytick.stores.base import FARTHEST_AHEAD
 
     if names:
         return list(names)
     store = await store_of_app(app)
     now = await store.now()
-    return [record.job.name for record in await store.list() if record.watermark > now + AHEAD]
+    return [record.job.name for record in await store.list() if record.watermark > now + FARTHEST_AHEAD]

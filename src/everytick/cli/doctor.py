@@ -171,10 +171,10 @@ def dependency_checks(snapshots: Iterable[JobSnapshot]) -> Iterator[Check]:
 def ahead_checks(records: Sequence[JobRecord], now: datetime) -> Iterator[Check]:
     """Give the jobs that were decided ahead while a clock was wrong."""
     from everytick.domain.texts import JOB_AHEAD
-    from everytick.stores.base import AHEAD
+    from everytick.stores.base import FARTHEST_AHEAD
 
     for record in records:
-        if record.watermark > now + AHEAD:
+        if record.watermark > now + FARTHEST_AHEAD:
             text = JOB_AHEAD.format(name=shown(record.job.name), watermark=record.watermark.isoformat())
             yield Check("decided ahead", False, text)
 

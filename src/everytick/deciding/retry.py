@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from everytick.domain.durations import LONGEST
+from everytick.domain.durations import LONGEST_DURATION
 from everytick.domain.ids import attempt_id, run_id
 from everytick.domain.outcome import Failed, TimedOut
 from everytick.domain.retry import Retry
@@ -34,8 +34,8 @@ def is_retried(retry: Retry, used: int, outcome: Failed | TimedOut) -> bool:
 def wait_before(retry: Retry, k: int) -> timedelta:
     """Return the wait before the k-th retry, counted from 1, without jitter: interval × factor^(k−1), capped."""
     if retry.factor == 1.0 or not retry.interval:
-        return min(retry.interval, LONGEST)
-    longest = LONGEST if retry.max_interval is None else min(retry.max_interval, LONGEST)
+        return min(retry.interval, LONGEST_DURATION)
+    longest = LONGEST_DURATION if retry.max_interval is None else min(retry.max_interval, LONGEST_DURATION)
     try:
         return min(retry.interval * retry.factor ** (k - 1), longest)
     except OverflowError:
@@ -64,5 +64,5 @@ def next_wait(
     if not is_retried(retry, used, outcome):
         return None
     if isinstance(outcome, Failed) and outcome.try_again_after is not None:
-        return min(max(outcome.try_again_after, _AT_ONCE), LONGEST)
+        return min(max(outcome.try_again_after, _AT_ONCE), LONGEST_DURATION)
     return jittered(wait_before(retry, used + 1), retry.jitter, occurrence, task, number)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from everytick.declarative.registrations import Callback, Registration
-from everytick.domain.durations import LONGEST
+from everytick.domain.durations import LONGEST_DURATION
 from everytick.domain.job import Job
 from everytick.domain.outcome import Failed, Outcome
 from everytick.runners.base import Body
@@ -24,7 +24,7 @@ class CallbackBody(FunctionBody):
     __slots__ = ("_callback", "_delay", "_gate", "_running")
 
     def __init__(self, callback: Callback, delay: timedelta, running: set[object], gate: asyncio.Event) -> None:
-        self._callback, self._delay, self._running, self._gate = callback, min(delay, LONGEST), running, gate
+        self._callback, self._delay, self._running, self._gate = callback, min(delay, LONGEST_DURATION), running, gate
         self._call, self.wants_previous = self._awaited, False
 
     async def run(self, context: Context) -> Outcome:

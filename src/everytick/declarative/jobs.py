@@ -19,7 +19,7 @@ from everytick.declarative.documents import TaskDocument, target_of, written
 from everytick.declarative.names import job_name
 from everytick.declarative.registrations import Registration
 from everytick.domain.config import Level, Overrides, overrides
-from everytick.domain.durations import LONGEST
+from everytick.domain.durations import LONGEST_DURATION
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job, TaskDefinition, restored_job
 from everytick.domain.retry import Retry
@@ -57,7 +57,7 @@ def common_policies(scheduler: str) -> Overrides:
 @lru_cache(maxsize=1024)
 def own_policies(delay: timedelta) -> Overrides:
     """Return the policies of one job: its retry delay, at most the longest duration that a date can have."""
-    return overrides(Level.JOB, {"retry": Retry(None, min(delay, LONGEST), superseded_by_next=True)})
+    return overrides(Level.JOB, {"retry": Retry(None, min(delay, LONGEST_DURATION), superseded_by_next=True)})
 
 
 def job_of(scheduler: str, registration: Registration, document: TaskDocument) -> Job:

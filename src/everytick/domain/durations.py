@@ -16,7 +16,7 @@ from everytick.errors import InvalidDuration, InvalidInstant, shown
 MICROSECOND = timedelta(microseconds=1)
 """The shortest time that the stores tell apart."""
 
-LONGEST = timedelta(days=365_000)
+LONGEST_DURATION = timedelta(days=365_000)
 """The longest wait, age or timeout that counts. So every moment stays within Python's calendar."""
 
 FIRST, LAST = datetime(2, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)

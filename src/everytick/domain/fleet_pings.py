@@ -10,7 +10,7 @@ from typing import Any
 from everytick.domain.promises import PromiseRecord
 from everytick.domain.values import value
 
-AHEAD = timedelta(hours=1)
+TOLD_AHEAD = timedelta(hours=1)
 """Promises that could be broken within this time are told."""
 
 _MOST_TOLD = 200
@@ -65,7 +65,7 @@ def _risk(record: PromiseRecord, now: datetime) -> PromiseAtRisk | None:
     state, name = record.state, record.job[:_LONGEST_NAME]
     if state.breach is not None:
         return PromiseAtRisk(name, state.kind, state.breach.due_at, is_broken=True)
-    if state.check_at is None or state.check_at > now + AHEAD:
+    if state.check_at is None or state.check_at > now + TOLD_AHEAD:
         return None
     return PromiseAtRisk(name, state.kind, state.check_at)
 

@@ -27,10 +27,12 @@ ALL = "all"
 
 KINDS = ("queue", "tag", "job")
 
-MOST = 1_000_000
+LARGEST_NUMBER = 1_000_000
+"""The largest number of runs or starts that a limit may name."""
+
 LONGEST_RATE = timedelta(days=31)
 
-LOOKED_AT = 1_000
+SORTED_AT_ONCE = 1_000
 """How many occurrences a claim sorts into their lanes at a time, once it has met one in the wrong lane."""
 
 ROUNDS = 10
@@ -207,8 +209,8 @@ def rate_of(given: object, *, burst: bool = False) -> Rate:
     if read is None:
         raise InvalidLimit(given, "is no rate: write a number of starts and a time, like 60/1m")
     count, per = int(read[1]), duration(read[2])
-    if not 1 <= count <= MOST:
-        raise InvalidLimit(given, f"must name 1 to {MOST:,} starts; to let none start there is the brake")
+    if not 1 <= count <= LARGEST_NUMBER:
+        raise InvalidLimit(given, f"must name 1 to {LARGEST_NUMBER:,} starts; to let none start there is the brake")
     if not _SECOND <= per <= LONGEST_RATE:
         raise InvalidLimit(given, "must name a time from 1s to 31d")
     return Rate(count, per, burst)
@@ -218,8 +220,10 @@ def checked_most(given: object) -> int | None:
     """Return how many may run at once; None means any number."""
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST:
-        raise InvalidLimit(given, f"must be a whole number from 1 to {MOST:,}; to let none start there is the brake")
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= LARGEST_NUMBER:
+        raise InvalidLimit(
+            given, f"must be a whole number from 1 to {LARGEST_NUMBER:,}; to let none start there is the brake"
+        )
     return given
 
 
@@ -308,7 +312,7 @@ def room(reach: Reach, now: datetime, running: int, started: Mapping[RateWindow,
     """Return how many of this reach may start now, by how many run and have started in each window."""
     if reach.brake(now) is not None:
         return 0
-    most = MOST
+    most = LARGEST_NUMBER
     if reach.limit is not None and reach.limit.most is not None:
         most = reach.limit.most - running
     return max(0, min([most, *(window.most - started[window] for window in windows(reach))]))

@@ -42,7 +42,7 @@ COUNTED = 10_000
 LATEST = 25
 """The lengths of a job are those of so many runs that completed."""
 
-LOOKED_AT = 100
+RUNS_MEASURED = 100
 """Only the latest so many occurrences of a job are looked at for its lengths."""
 
 LOOKED_UP = 100

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from everytick.domain.durations import LONGEST, MICROSECOND, duration, format_duration
+from everytick.domain.durations import LONGEST_DURATION, MICROSECOND, duration, format_duration
 from everytick.domain.names import checked_name, did_you_mean
 from everytick.domain.schedule import Schedule
 from everytick.errors import InvalidPolicies, shown
@@ -52,7 +52,7 @@ def number(policy: str, given: object, least: float, most: float | None = None) 
 
 def length(policy: str, given: object, least: timedelta, *instead: str) -> timedelta:
     """Return a duration that is not shorter than `least`. One of more than a thousand years counts as a thousand."""
-    found = min(duration(given), LONGEST)
+    found = min(duration(given), LONGEST_DURATION)
     if found < least:
         reason = "must be longer than zero" if least == MICROSECOND else f"must be at least {format_duration(least)}"
         raise refused(policy, given, reason, *instead)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from everytick.domain.config import Level, Overrides
-from everytick.domain.durations import LONGEST
+from everytick.domain.durations import LONGEST_DURATION
 from everytick.domain.job import Job, Task
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.outcome import Lost, Outcome
@@ -47,7 +47,7 @@ def failure_of(status: OccurrenceStatus, runs: "Iterable[RunState]", error: str 
 
 def bounded(timeout: timedelta | None) -> timedelta | None:
     """Return the timeout; None if it is the longest that counts."""
-    return None if timeout is None or timeout >= LONGEST else timeout
+    return None if timeout is None or timeout >= LONGEST_DURATION else timeout
 
 
 def deadline(started_at: datetime | None, timeout: timedelta | None) -> datetime | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SCHEDULE, TASKS = "schedule", "tasks"
 """The parts of a definition that are no policies."""
 
-MOST = 10
+MOST_TEMPLATES = 10
 """The most templates that one job may name."""
 
 _BLANKS = str.maketrans("_-", "  ")
@@ -90,8 +90,8 @@ def template_names(given: object) -> tuple[str, ...]:
     if not isinstance(items, (list, tuple)) or not items:
         raise refused("template", given, "must be a name, or a list of names of which a later one overrides")
     found = tuple(checked_name("template", item) for item in items)
-    if len(found) > MOST:
-        raise refused("template", found[MOST], f"is one too many: a job may name {MOST}")
+    if len(found) > MOST_TEMPLATES:
+        raise refused("template", found[MOST_TEMPLATES], f"is one too many: a job may name {MOST_TEMPLATES}")
     if len({template_key(name) for name in found}) < len(found):
         raise refused("template", ", ".join(found), "names a template twice")
     return found

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from everytick.node.clock import NodeClock
 from everytick.node.definers import retire_undefined
-from everytick.node.logs import KEPT, Logs
+from everytick.node.logs import OUTPUT_KEPT, Logs
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import NodeRecord
 
@@ -27,7 +27,7 @@ class Janitor:
         """Forget one batch and return how many occurrences it held; a full one says that there is more."""
         forgotten = await self._store.prune(_PRUNED_AT_ONCE)
         if forgotten < _PRUNED_AT_ONCE:
-            self._logs.forget_before(self._clock.now() - KEPT)
+            self._logs.forget_before(self._clock.now() - OUTPUT_KEPT)
             await self.retire()
         return forgotten
 

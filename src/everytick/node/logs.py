@@ -147,7 +147,7 @@ class Logs:
             _log.error("output cannot be kept in %s: %s; tasks go on without", self._folder, error)
 
 
-KEPT = timedelta(days=90)
+OUTPUT_KEPT = timedelta(days=90)
 """How long output is kept: as long as the longest default retention."""
 
 

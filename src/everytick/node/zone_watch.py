@@ -23,7 +23,7 @@ _log = logging.getLogger("everytick.node")
 _JOBS_AT_ONCE = 500
 """How many jobs one question reads: their snapshots fit into memory."""
 
-KEPT = "the zone tables changed"
+MOVED_BACK_BECAUSE = "the zone tables changed"
 """Why a run is moved to the time that it had by the old tables."""
 
 
@@ -77,7 +77,7 @@ class ZoneWatch:
         for move in await moved_runs(self._store):
             try:
                 for new, old in move.keeps:
-                    await self._store.request(move.job_id, Move(new, old, KEPT, self._name))
+                    await self._store.request(move.job_id, Move(new, old, MOVED_BACK_BECAUSE, self._name))
                 await self._store.request(move.job_id, LookAgain())
             except NotFound:
                 continue

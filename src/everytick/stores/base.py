@@ -25,7 +25,7 @@ MAX_EDITIONS = 16
 A plan reads all of them: 16 keeps it small, and no person edits a job that often between two looks.
 """
 
-AHEAD = timedelta(minutes=1)
+FARTHEST_AHEAD = timedelta(minutes=1)
 """A watermark further ahead of the store's time than this was written while a clock was wrong."""
 
 STEP = timedelta(seconds=1)

@@ -32,7 +32,7 @@ NOT_PLANNED = "asked for, not planned yet"
 LATER = "asked for later"
 """The same for one that was requested at a time."""
 
-AT_ONCE = EPOCH
+DUE_AT_ONCE = EPOCH
 """The `due_at` of a stored request without one: the earliest, so that SQL compares and sorts without a null."""
 
 PAST_LIMIT = 16
@@ -121,12 +121,12 @@ def as_waiting(job: Job, request: Request) -> Creation:
 
 def stored_due_at(request: Request) -> datetime:
     """Return the time from which a plan may see the request, as SQL keeps it."""
-    return AT_ONCE if request.due_at is None else max(request.due_at, AT_ONCE)
+    return DUE_AT_ONCE if request.due_at is None else max(request.due_at, DUE_AT_ONCE)
 
 
 def read_due_at(stored: datetime) -> datetime | None:
     """Return the time a run was asked for, None for at once."""
-    return None if stored == AT_ONCE else stored
+    return None if stored == DUE_AT_ONCE else stored
 
 
 def shows_backfill(asked: tuple[Request, bool]) -> bool:

@@ -28,7 +28,7 @@ DEFAULT_WINDOW = "24h"
 _LONGEST_CHARACTERS = 200
 """How much of a typed filter is read."""
 
-LOOKED_AT = 2_000
+MOST_LOOKED_AT = 2_000
 """Most occurrences that one page looks at for the text or the fingerprint of an error."""
 
 _AT_ONCE = 500
@@ -136,7 +136,7 @@ async def history_page(
         page = await _part(tick, wanted, size if not wanted.has_text else _AT_ONCE, cursor)
         cursor, looked_at = page.cursor, looked_at + len(page.occurrences)
         found += await _meant(page.occurrences, wanted, readable)
-        if not wanted.has_text or cursor is None or len(found) >= size or looked_at >= LOOKED_AT:
+        if not wanted.has_text or cursor is None or len(found) >= size or looked_at >= MOST_LOOKED_AT:
             return HistoryPage(found, cursor, looked_at)
 
 

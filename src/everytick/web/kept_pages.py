@@ -25,7 +25,7 @@ CHEAP_SECONDS = 0.005
 LONGEST_SECONDS = 2.0
 """A page is kept for `KEEP_FACTOR` times as long as it took to make, and no longer than this."""
 
-MOST = 64
+MOST_PAGES = 64
 """How many pages are kept."""
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Awaitable[Response]])
@@ -97,7 +97,7 @@ class KeptPages:
         kept = KeptPage(200, tuple(made.raw_headers), bytes(made.body), until)
         self._pages.pop(key, None)
         self._pages[key] = kept
-        while len(self._pages) > MOST:
+        while len(self._pages) > MOST_PAGES:
             self._pages.pop(next(iter(self._pages)))
         return kept
 

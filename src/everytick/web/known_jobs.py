@@ -27,7 +27,7 @@ from everytick.stores.base import JobRecord
 CHEAP_SECONDS = 0.02
 """A list that takes no longer is not kept."""
 
-AT_ONCE = 500
+JOBS_AT_ONCE = 500
 """Most jobs that one question reads: it takes some milliseconds."""
 
 COMING = 100
@@ -138,9 +138,9 @@ async def _all_jobs(store: AnyStore) -> list[JobRecord]:
     """Return every job in service, read in parts: between two of them others are answered."""
     found: list[JobRecord] = []
     while True:
-        part = await store.list(after=found[-1].job.name if found else "", limit=AT_ONCE)
+        part = await store.list(after=found[-1].job.name if found else "", limit=JOBS_AT_ONCE)
         found += part
-        if len(part) < AT_ONCE:
+        if len(part) < JOBS_AT_ONCE:
             return found
 
 

@@ -29,7 +29,7 @@ MOST_OF_PERSON = 50
 MOST_WAITING = 1_000
 """Most messages that wait for one reader."""
 
-KEPT = 2_000
+MESSAGES_KEPT = 2_000
 """How many messages are kept for readers that come back."""
 
 HEARTBEAT_SECONDS = 15.0
@@ -142,7 +142,7 @@ class Hub:
     def __init__(self, tick: Everytick, *, most: int = MOST_STREAMS, heartbeat: float = HEARTBEAT_SECONDS) -> None:
         self._tick, self._most, self.heartbeat = tick, most, heartbeat
         self._streams: set[EventStream] = set()
-        self._kept: deque[Message] = deque(maxlen=KEPT)
+        self._kept: deque[Message] = deque(maxlen=MESSAGES_KEPT)
         self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._epoch, self._number = "", 0
         self._listening: asyncio.Task[None] | None = None

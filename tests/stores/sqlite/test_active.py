@@ -15,7 +15,7 @@ MANY = 150
 
 
 async def _seen(opened: SqliteStore, monkeypatch: pytest.MonkeyPatch, few: int, crowd: int) -> dict[str, JobSnapshot]:
-    monkeypatch.setattr(active, "FEW", few)
+    monkeypatch.setattr(active, "FEW_ACTIVE", few)
     monkeypatch.setattr(active, "CROWD", crowd)
     ids = [record.job.id for record in await opened.list()]
     return await opened.look(ids)

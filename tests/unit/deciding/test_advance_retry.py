@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from everytick.deciding.retry import is_retried, jittered, next_wait, wait_before
-from everytick.domain.durations import LONGEST
+from everytick.domain.durations import LONGEST_DURATION
 from everytick.domain.ids import attempt_id, run_id
 from everytick.domain.outcome import Failed, TimedOut
 from everytick.domain.retry import Retry
@@ -32,10 +32,10 @@ def test_the_cap_holds_however_many_retries_there_were() -> None:
 
 
 def test_no_wait_is_longer_than_the_calendar() -> None:
-    assert wait_before(Retry(None, "1m", factor=2.0), 60) == LONGEST
-    assert wait_before(Retry(None, "1m", factor=2.0), 10**6) == LONGEST
-    assert wait_before(Retry(None, "P900000D"), 1) == LONGEST
-    assert wait_before(Retry(None, "P1D", factor=9.0, max_interval="P900000D"), 99) == LONGEST
+    assert wait_before(Retry(None, "1m", factor=2.0), 60) == LONGEST_DURATION
+    assert wait_before(Retry(None, "1m", factor=2.0), 10**6) == LONGEST_DURATION
+    assert wait_before(Retry(None, "P900000D"), 1) == LONGEST_DURATION
+    assert wait_before(Retry(None, "P1D", factor=9.0, max_interval="P900000D"), 99) == LONGEST_DURATION
     assert wait_before(Retry(None, "0s", factor=9.0), 10**6) == timedelta(0)
 
 
@@ -77,7 +77,7 @@ def test_max_does_not_count_the_first_attempt(most: int | None, used: int, retri
 
 @pytest.mark.parametrize(
     ("asked", "waited"),
-    [(MINUTE, MINUTE), (timedelta(0), timedelta(0)), (-MINUTE, timedelta(0)), (timedelta.max, LONGEST)],
+    [(MINUTE, MINUTE), (timedelta(0), timedelta(0)), (-MINUTE, timedelta(0)), (timedelta.max, LONGEST_DURATION)],
 )
 def test_what_try_again_asks_for_is_taken_as_it_is(asked: timedelta, waited: timedelta) -> None:
     """No factor, no cap of the policy, no jitter."""

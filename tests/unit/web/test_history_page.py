@@ -135,8 +135,8 @@ async def test_pages_go_on_behind_a_cursor(
 async def test_a_look_through_errors_is_bounded_and_goes_on(
     client: httpx2.AsyncClient, tick: Everytick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_list, "LOOKED_AT", 2)
-    monkeypatch.setattr(history_page, "LOOKED_AT", 2)
+    monkeypatch.setattr(history_list, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(history_page, "MOST_LOOKED_AT", 2)
     monkeypatch.setattr(history_list, "_AT_ONCE", 2)
     async with tick:
         await ran(tick, "broken", "well", "well")
@@ -264,7 +264,7 @@ async def test_a_search_ends_at_the_same_place_whether_a_hidden_error_fits_or_no
     """S3: a page that is full goes on behind a cursor. It told whether a guess at a hidden error was right."""
     monkeypatch.setattr(history_page, "PAGE", 2)
     monkeypatch.setattr(history_list, "_AT_ONCE", 2)
-    monkeypatch.setattr(history_list, "LOOKED_AT", 4)
+    monkeypatch.setattr(history_list, "MOST_LOOKED_AT", 4)
 
     async def identify(request: Request) -> Person:
         return Person("ann", Role.VIEWER)

@@ -193,8 +193,8 @@ async def test_schedules_of_very_many_jobs_are_one_list_sent_in_parts(
     """S1-021: the shape is the same, whatever the number."""
     async with client_of(tick) as asking:
         whole = (await asking.get("/api/schedules")).json()
-        monkeypatch.setattr("everytick.web.known_jobs.AT_ONCE", 2)
-        monkeypatch.setattr("everytick.web.api.schedules.AT_ONCE", 2)
+        monkeypatch.setattr("everytick.web.known_jobs.JOBS_AT_ONCE", 2)
+        monkeypatch.setattr("everytick.web.api.schedules.JOBS_AT_ONCE", 2)
         parts = await asking.get("/api/schedules")
 
     assert [each["name"] for each in whole] == ["nightly", "orders", "promised"]

@@ -10,8 +10,8 @@ from everytick.domain.facts import Limiting
 from everytick.domain.limit_changes import ENDED_BY_TIME, is_unsettled, settled, spent, wished
 from everytick.domain.limits import (
     CHANGES_SHOWN,
-    LOOKED_AT,
     ROUNDS,
+    SORTED_AT_ONCE,
     LimitChange,
     Limits,
     RateWindow,
@@ -117,7 +117,7 @@ class LimitedClaims(Running):
                 if not strays:
                     done.append(needs)
                     break
-                size = LOOKED_AT
+                size = SORTED_AT_ONCE
             else:
                 self._ring()
         return done

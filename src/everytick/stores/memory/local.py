@@ -39,7 +39,7 @@ from everytick.stores.memory.rows import JobRow, OccurrenceRow
 from everytick.stores.memory.store import MemoryStore
 from everytick.stores.protocols import ClaimTransaction
 
-AT_ONCE = 100
+RUNS_AT_ONCE = 100
 """Most runs of one job that are handed over in one call. If the answer is lost, only these are sent again."""
 
 _BEING_HANDED_OVER = CommitAway("the occurrence is being handed over to its store")
@@ -205,7 +205,7 @@ class LocalStore(MemoryStore):
     def _part(self, job: JobRow, node: str) -> Part:
         """Return the next part of the job. Only the last one moves the home's watermark: a crash loses none."""
         left = [occurrence for occurrence in job.history if occurrence.handle not in self._keys]
-        rows, is_last, after = left[:AT_ONCE], len(left) <= AT_ONCE, self._after[job.id]
+        rows, is_last, after = left[:RUNS_AT_ONCE], len(left) <= RUNS_AT_ONCE, self._after[job.id]
         runs = tuple(_fired(row, node) for row in rows)
         fired = Fired(after, job.watermark, runs, tuple(job.spans)) if is_last else Fired(after, after, runs)
         for row in rows:

@@ -24,7 +24,7 @@ from everytick.domain.lookups import (
 from everytick.domain.questions import (
     COUNTED,
     LATEST,
-    LOOKED_AT,
+    RUNS_MEASURED,
     Alike,
     Bucket,
     Buckets,
@@ -201,7 +201,7 @@ def _lone(row: OccurrenceRow) -> FailureKind:
 
 def _lengths_of(job: JobRow) -> Iterator[timedelta]:
     """Give the lengths of the latest runs of a job that completed."""
-    seen = (row.took for row in islice(reversed(job.history), LOOKED_AT))
+    seen = (row.took for row in islice(reversed(job.history), RUNS_MEASURED))
     return islice((length for length in seen if length is not None), LATEST)
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope, StoreAddress
+from everytick.stores.base import FARTHEST_AHEAD, STEP, Ahead, NodeScope, StoreAddress
 from everytick.stores.memory.access import MemoryAccess
 from everytick.stores.memory.promises import bring_promises_back
 from everytick.stores.memory.questions import QuestionVerbs
@@ -78,7 +78,9 @@ class MemoryStore(Recording, QuestionVerbs):
             for row in jobs:
                 if row.wake_at is not None and row.wake_at > now:
                     self._wake(row, now)
-        ahead = [(row.name, row.watermark) for row in jobs if row.removed_at is None and row.watermark > now + AHEAD]
+        ahead = [
+            (row.name, row.watermark) for row in jobs if row.removed_at is None and row.watermark > now + FARTHEST_AHEAD
+        ]
         return sorted(ahead)
 
     def _was_ahead(self, moment: datetime) -> bool:

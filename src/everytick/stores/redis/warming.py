@@ -7,7 +7,7 @@ from typing import Any
 from everytick.domain.decisions import Plan
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.questions import (
-    LOOKED_AT,
+    RUNS_MEASURED,
     Alike,
     Buckets,
     Counts,
@@ -173,7 +173,7 @@ class Warming:
             case LastRuns():
                 await self._newest(replica, question.job_ids, question.count)
             case Lengths() if not self.is_broad(replica, question):
-                await self._newest(replica, question.job_ids, LOOKED_AT)
+                await self._newest(replica, question.job_ids, RUNS_MEASURED)
             case Alike():
                 await self._failed(replica, question.since)
 

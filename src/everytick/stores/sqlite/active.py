@@ -13,7 +13,7 @@ from everytick.stores.sql.rows import LineHead
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import Columns, Moments, id_text
 
-FEW = 10_000
+FEW_ACTIVE = 10_000
 """Most active occurrences of a batch that are read in one query. Beyond that, jobs with many are read by another."""
 
 CROWD = 250
@@ -41,9 +41,9 @@ class _ActiveRow(NamedTuple):
 
 def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collection[int]) -> Mapping[int, LineHead]:
     """Return the active occurrences by job. Waiting instants of a paused job are counted and not shown."""
-    found = connection.execute(Q.active_of_jobs, (jobs, FEW + 1)).fetchall()
+    found = connection.execute(Q.active_of_jobs, (jobs, FEW_ACTIVE + 1)).fetchall()
     made: dict[int, LineHead] = {}
-    if len(found) > FEW:
+    if len(found) > FEW_ACTIVE:
         counts: dict[int, int] = dict(connection.execute(Q.active_counts, (jobs,)).fetchall())
         crowded = json.dumps([job for job, count in counts.items() if count > CROWD])
         made |= _crowds(connection.execute(Q.crowds_of_jobs, (clock, crowded)).fetchall())

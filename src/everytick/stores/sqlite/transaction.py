@@ -29,8 +29,8 @@ from everytick.stores.sqlite.writer import FileAccess, Transaction, begin
 
 T = TypeVar("T")
 
-LONGEST = 10.0
-"""How many seconds a transaction may be open: less than the time after which a node without beats looks dead."""
+LONGEST_SECONDS = 10.0
+"""How long a transaction may be open: less than the time after which a node without beats looks dead."""
 
 _OURS = frozenset(
     name
@@ -289,7 +289,7 @@ class Sessions:
         self._is_taken = False
         self._current: Session | None = None
         self._is_open = False
-        self.longest = LONGEST
+        self.longest = LONGEST_SECONDS
 
     def open(self) -> None:
         """Allow transactions to begin."""

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Query, Response
 from pydantic import Field, SecretStr
 
-from everytick.access.passwords import LONGEST
+from everytick.access.passwords import LONGEST_PASSWORD
 from everytick.access.people import Role
 from everytick.answers.people import deed_data, token_data, user_data
 from everytick.domain.durations import duration
@@ -22,7 +22,7 @@ RoleWord = Annotated[str, Field(pattern="^(viewer|operator|admin)$", examples=["
 Grants = Annotated[list[str], Field(description="Tags on which the role is higher.", examples=[["billing:operator"]])]
 GivenName = Annotated[str, Field(min_length=1, max_length=200, examples=["ann"])]
 TokenName = Annotated[str, Field(min_length=1, max_length=200, examples=["deploy"])]
-Password = Annotated[SecretStr, Field(max_length=LONGEST, examples=["correct horse battery staple"])]
+Password = Annotated[SecretStr, Field(max_length=LONGEST_PASSWORD, examples=["correct horse battery staple"])]
 TokenId = Annotated[str, Field(examples=["3f2a1b2c4d5e6f70"])]
 
 # ------------------------------------------------------------------------------------------------------------ requests

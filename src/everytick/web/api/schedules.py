@@ -15,7 +15,7 @@ from everytick.stores.base import JobRecord
 from everytick.web.api import models
 from everytick.web.api.shapes import Routes, told
 from everytick.web.asking import Tick
-from everytick.web.known_jobs import AT_ONCE, known_jobs
+from everytick.web.known_jobs import JOBS_AT_ONCE, known_jobs
 
 routes = Routes("schedules")
 router = routes.router
@@ -28,7 +28,7 @@ async def list_schedules(request: Request, tick: Tick) -> Response:
     `cron_spec` is the cron expression, or the text of a schedule of another kind.
     """
     records = [each for each in await known_jobs(request).records() if each.job.owner != NOTICES]
-    parts = [records[first : first + AT_ONCE] for first in range(0, len(records), AT_ONCE)]
+    parts = [records[first : first + JOBS_AT_ONCE] for first in range(0, len(records), JOBS_AT_ONCE)]
     if len(parts) <= 1:
         return told(await _schedules(tick, records))
     # The first part before the head: a store that is away is a problem, and no broken body.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from everytick.domain.occurrence import Occurrence
     from everytick.stores.base import JobRecord
 
-MOST = 1_000
+MOST_ITEMS = 1_000
 """Most that one deed is about. What is more is done in several."""
 
 _OPERATOR = Role.OPERATOR
@@ -109,8 +109,10 @@ async def find_jobs(doing: Doing, _: str) -> None:
 def _of_jobs(doing: Doing, meant: Sequence[JobRecord], steps: Sequence[TrailStep], sub: str, none: str) -> Prospect:
     if not meant:
         return Prospect(refusal=none)
-    if len(meant) > MOST:
-        return Prospect(refusal=f"{len(meant):,} jobs are more than {MOST:,} at once: filter them, or use a brake.")
+    if len(meant) > MOST_ITEMS:
+        return Prospect(
+            refusal=f"{len(meant):,} jobs are more than {MOST_ITEMS:,} at once: filter them, or use a brake."
+        )
     names = [record.job.name for record in meant]
     doing.title = count(len(names), "job")
     return Prospect(steps, sub, items=names[:_ITEMS_SHOWN], total=len(names), hidden={"job": "\n".join(names)})
@@ -135,7 +137,7 @@ async def _foresee_pause(doing: Doing, _: Mapping[str, Any]) -> Prospect:
 
 async def _pause(doing: Doing, said: DeedAnswers) -> Done:
     missed: Any = said.text("missed") or "skip"
-    names = _lines((said.hidden or {}).get("job", ""))[:MOST]
+    names = _lines((said.hidden or {}).get("job", ""))[:MOST_ITEMS]
 
     async def act(name: str) -> bool:
         await doing.tick.pause(name, until=said.values.get("until"), missed=missed, reason=said.text("reason"))
@@ -167,7 +169,7 @@ async def _foresee_resume(doing: Doing, values: Mapping[str, Any]) -> Prospect:
 
 async def _resume(doing: Doing, said: DeedAnswers) -> Done:
     missed: Any = said.values.get("missed")
-    names = _lines((said.hidden or {}).get("job", ""))[:MOST]
+    names = _lines((said.hidden or {}).get("job", ""))[:MOST_ITEMS]
 
     async def act(name: str) -> bool:
         return await doing.tick.resume(name, missed=missed, confirmed=said.is_confirmed)
@@ -185,7 +187,7 @@ async def find_occurrences(doing: Doing, _: str) -> None:
     from everytick.errors import NotFound
 
     wanted = HistoryWanted.read(doing.typed, doing.viewer.now, doing.viewer.info)
-    chosen = _lines(doing.typed.get("id", ""))[: MOST + 1]
+    chosen = _lines(doing.typed.get("id", ""))[: MOST_ITEMS + 1]
     jobs = {record.job.id: record for record in await doing.tick.jobs(removed=True)} if doing.who.grants else {}
     may_all = doing.who.may(_OPERATOR)
 
@@ -202,7 +204,7 @@ async def find_occurrences(doing: Doing, _: str) -> None:
             except NotFound:
                 continue
     else:
-        meant = matching(doing.tick, wanted, MOST + 1, reachable)
+        meant = matching(doing.tick, wanted, MOST_ITEMS + 1, reachable)
         found = [each async for each in meant if each.created_at is not None]
     doing.found = await reachable(found)
     doing.crumbs = (Crumb("History", doing.link("/history", **wanted.query)),)
@@ -213,8 +215,8 @@ async def _of_occurrences(
 ) -> Prospect:
     if not meant:
         return Prospect(refusal=none)
-    if len(meant) > MOST:
-        return Prospect(refusal=f"More than {MOST:,} occurrences are meant: choose a shorter time.")
+    if len(meant) > MOST_ITEMS:
+        return Prospect(refusal=f"More than {MOST_ITEMS:,} occurrences are meant: choose a shorter time.")
     names = {record.job.id: record.job.name for record in await doing.tick.jobs()}
     shown = [
         f"{doing.viewer.when(each.scheduled_for)} {names.get(each.job_id, each.job_id)}, {each.status}"
@@ -243,7 +245,7 @@ async def _foresee_replay(doing: Doing, _: Mapping[str, Any]) -> Prospect:
 
 
 async def _replay(doing: Doing, said: DeedAnswers) -> Done:
-    ids = _lines((said.hidden or {}).get("id", ""))[:MOST]
+    ids = _lines((said.hidden or {}).get("id", ""))[:MOST_ITEMS]
 
     async def act(id_: str) -> bool:
         await doing.tick.replay(id_, reason=said.text("reason"), key=f"page:{said.key}:{id_}" if said.key else None)
@@ -265,7 +267,7 @@ async def _foresee_cancel(doing: Doing, _: Mapping[str, Any]) -> Prospect:
 
 
 async def _cancel(doing: Doing, said: DeedAnswers) -> Done:
-    ids = _lines((said.hidden or {}).get("id", ""))[:MOST]
+    ids = _lines((said.hidden or {}).get("id", ""))[:MOST_ITEMS]
 
     async def act(id_: str) -> bool:
         return await doing.tick.cancel(id_, reason=said.text("reason"))

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from everytick.access.credentials import hash_of
-from everytick.access.passwords import LONGEST, SHORTEST
+from everytick.access.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from everytick.access.people import CameBy, Role
 from everytick.domain.durations import duration
 from everytick.domain.people import Grant, WebSession, grant_of, role_of
@@ -22,7 +22,7 @@ from everytick.web.rendering import page
 
 router = APIRouter(include_in_schema=False)
 
-Text = Annotated[str, Form(max_length=LONGEST)]
+Text = Annotated[str, Form(max_length=LONGEST_PASSWORD)]
 _ID_CHARACTERS = 16
 """How much of a session's hash names it in addresses: it is no secret, and tells sessions apart."""
 
@@ -95,7 +95,7 @@ def _read_grants(text: str) -> list[Grant]:
 
 
 def _password_fields() -> list[AccessField]:
-    hint = f"at least {SHORTEST} characters"
+    hint = f"at least {SHORTEST_PASSWORD} characters"
     return [
         AccessField("password", "Password", "password", hint=hint),
         AccessField("again", "The same again", "password"),

@@ -27,7 +27,7 @@ from everytick.stores.base import JobRecord
 from everytick.web import words
 from everytick.web.asking import Tick, Who, needs
 from everytick.web.framing import viewer_of
-from everytick.web.history_list import LOOKED_AT, WINDOWS, HistoryWanted, history_page, matching
+from everytick.web.history_list import MOST_LOOKED_AT, WINDOWS, HistoryWanted, history_page, matching
 from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.known_jobs import known_jobs
 from everytick.web.pictures.trail import localized
@@ -105,7 +105,7 @@ async def history(request: Request, tick: Tick, who: Who, cursor: str = "") -> R
         "windows": list(WINDOWS),
         "following": following,
         "is_first": not cursor,
-        "looked_at": looked_at if wanted.has_text and looked_at >= LOOKED_AT else 0,
+        "looked_at": looked_at if wanted.has_text and looked_at >= MOST_LOOKED_AT else 0,
         "may_change": who.may_somewhere(Role.OPERATOR),
         "backfills": [(each, names.shows_errors(each.job_id)) for each in await _open_backfills(tick, wanted.job)],
         "views": views_of(request, "history"),

@@ -34,7 +34,7 @@ from everytick.web.pictures.coverage import coverage_bar, coverage_words
 from everytick.web.pictures.strip import columns_of, strip
 from everytick.web.pictures.trail import localized
 from everytick.web.pictures.trend import dates, trend
-from everytick.web.pictures.usual import FEW
+from everytick.web.pictures.usual import FEWEST_RUNS
 from everytick.web.policy_words import policy_lines
 from everytick.web.problems import Problem
 from everytick.web.rendering import page
@@ -138,7 +138,7 @@ def _picture(
         "dates": dates(columns, took),
         "past": len(columns.past),
         "planned": len(columns.planned),
-        "has_lengths": sum(each.length is not None for each in took) >= FEW,
+        "has_lengths": sum(each.length is not None for each in took) >= FEWEST_RUNS,
     }
 
 

@@ -25,7 +25,7 @@ from everytick.web.words import Viewer
 
 router = APIRouter(include_in_schema=False)
 
-KEPT = timedelta(hours=24)
+LISTED_FOR = timedelta(hours=24)
 """A node that fell silent or stopped longer ago is not listed."""
 
 MOST_OFFSET = timedelta(seconds=1)
@@ -56,7 +56,7 @@ async def nodes(request: Request, tick: Tick) -> HTMLResponse:
     now, records = await store.now(), await store.nodes()
     viewer = viewer_of(request, now)
     silence = tick.settings.node_timeout
-    kept = [each for each in records if each.is_alive(now, silence) or now - each.beat_at <= KEPT]
+    kept = [each for each in records if each.is_alive(now, silence) or now - each.beat_at <= LISTED_FOR]
     kept.sort(key=lambda each: (not each.is_alive(now, silence), each.id))
     living = [each for each in kept if each.is_alive(now, silence)]
     usual = _usual([each.facts for each in living if each.facts is not None])

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from everytick.access.credentials import Secret
-from everytick.access.passwords import LONGEST, SHORTEST
+from everytick.access.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from everytick.access.people import CameBy, Role
 from everytick.access.signing_in import SESSION_MOST, SignInDelayed
 from everytick.access.throttle import Throttle
@@ -23,7 +23,7 @@ from everytick.web.rendering import page
 router = APIRouter(include_in_schema=False)
 
 _WRONG = "Name and password do not fit."
-Text = Annotated[str, Form(max_length=LONGEST)]
+Text = Annotated[str, Form(max_length=LONGEST_PASSWORD)]
 
 
 def throttle_of(request: Request) -> Throttle:
@@ -149,7 +149,7 @@ async def take_welcome(
 
 
 async def _welcome(request: Request, link: str, name: str = "", wrong: str = "") -> Response:
-    values: dict[str, Any] = {"secret": link, "name": name, "wrong": wrong, "shortest": SHORTEST}
+    values: dict[str, Any] = {"secret": link, "name": name, "wrong": wrong, "shortest": SHORTEST_PASSWORD}
     return await page(request, "welcome.html", status=422 if wrong else 200, ruler=ruler(), **values)
 
 

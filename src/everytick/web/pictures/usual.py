@@ -10,7 +10,7 @@ from everytick.domain.values import value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FEW = 3
+FEWEST_RUNS = 3
 """Fewer runs than this say nothing about what is usual."""
 
 _STEPS = (
@@ -33,7 +33,7 @@ class UsualBand:
 
 def usual(lengths: Sequence[timedelta]) -> UsualBand | None:
     """Return what is usual among these lengths, None if they are too few."""
-    if len(lengths) < FEW:
+    if len(lengths) < FEWEST_RUNS:
         return None
     ordered = sorted(lengths)
     return UsualBand(_at(ordered, 0.05), _at(ordered, 0.5), _at(ordered, 0.95))

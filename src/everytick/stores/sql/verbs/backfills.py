@@ -30,7 +30,7 @@ from everytick.stores.backfill_rules import (
     stopped_because,
 )
 from everytick.stores.base import Receipt
-from everytick.stores.open_requests import AT_ONCE
+from everytick.stores.open_requests import DUE_AT_ONCE
 from everytick.stores.sql.commands import Ask, EndUnowned, PlainVerb, Rows, Verb, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
@@ -113,7 +113,7 @@ def _approve(q: ColdQueries, job: Row, key: str, by: str, now: datetime) -> Verb
     refuse_crowd(job["name"], counted["open_count"])
     at = {"job_key": job["job_key"], "key": key, "now": now}
     yield q.approve_backfill(**at, changed_by=by)
-    yield q.show_backfill(**at, cause=Cause.BACKFILL, occurrence_id=NO_INSTANT, due_at=AT_ONCE)
+    yield q.show_backfill(**at, cause=Cause.BACKFILL, occurrence_id=NO_INSTANT, due_at=DUE_AT_ONCE)
 
 
 def _refuse_out_of_service(q: ColdQueries, job: Row) -> Verb[None]:

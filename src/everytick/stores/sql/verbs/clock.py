@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from everytick.stores.base import AHEAD, STEP
+from everytick.stores.base import FARTHEST_AHEAD, STEP
 from everytick.stores.sql.commands import Ask, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.verbs.holding import foretell, revise
@@ -27,5 +27,5 @@ def settle_clock(q: ColdQueries) -> Verb[list[tuple[str, datetime]]]:
     if found["was_ahead"]:
         yield q.wake_jobs_ahead(now=now)
         yield Ask.RING
-    ahead: Rows = yield q.jobs_ahead(ahead_at=now + AHEAD)
+    ahead: Rows = yield q.jobs_ahead(ahead_at=now + FARTHEST_AHEAD)
     return [(row["name"], row["watermark"]) for row in ahead]

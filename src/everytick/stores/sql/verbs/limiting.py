@@ -16,8 +16,8 @@ from everytick.domain.facts import Limiting
 from everytick.domain.limit_changes import ENDED_BY_TIME, is_unsettled, settled, spent, wished
 from everytick.domain.limits import (
     CHANGES_SHOWN,
-    LOOKED_AT,
     ROUNDS,
+    SORTED_AT_ONCE,
     BrakeRecord,
     LimitChange,
     LimitRecord,
@@ -189,7 +189,7 @@ def _sort_into_lanes(
             if needs in seen:
                 rows, found = seen.pop(needs)
             else:
-                rows, found = yield from _first(q, scope, needs, limit if round_ == 0 else LOOKED_AT, now)
+                rows, found = yield from _first(q, scope, needs, limit if round_ == 0 else SORTED_AT_ONCE, now)
             strays = _strays(rows, found, needs, known)
             if not strays:
                 first[needs] = [_ready(row, needs) for row in rows[:limit]]

@@ -26,8 +26,8 @@ from everytick.domain.questions import (
     COUNTED,
     DAY,
     LATEST,
-    LOOKED_AT,
     LOOKED_UP,
+    RUNS_MEASURED,
     Alike,
     Bucket,
     Buckets,
@@ -188,7 +188,7 @@ def _measured(row: Row) -> JobLengths:
 
 
 def _lengths_of_runs(q: ColdQueries, ids: Sequence[str]) -> Verb[dict[str, JobLengths]]:
-    rows: Rows = yield q.latest_lengths(job_ids=ids, most=LOOKED_AT, latest=LATEST)
+    rows: Rows = yield q.latest_lengths(job_ids=ids, most=RUNS_MEASURED, latest=LATEST)
     found = {row["job_id"]: lengths_of(each * MICROSECOND for each in numbers(row["took"])) for row in rows}
     return {job_id: lengths for job_id, lengths in found.items() if lengths is not None}
 

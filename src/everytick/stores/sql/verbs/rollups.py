@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.headlines import fingerprint
-from everytick.domain.questions import CELLS_KEPT, DAY, LATEST, LOOKED_AT, lengths_of
+from everytick.domain.questions import CELLS_KEPT, DAY, LATEST, RUNS_MEASURED, lengths_of
 from everytick.stores.sql.commands import Ask, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
@@ -156,7 +156,7 @@ def measure(q: ColdQueries, limit: int = MEASURED_AT_ONCE) -> Verb[int]:
     if not stale:
         return 0
     keys = {row["job_id"]: row["job_key"] for row in stale}
-    took: Rows = yield q.latest_lengths(job_ids=list(keys), most=LOOKED_AT, latest=LATEST)
+    took: Rows = yield q.latest_lengths(job_ids=list(keys), most=RUNS_MEASURED, latest=LATEST)
     yield q.keep_lengths(lengths=[_length_row(keys[row["job_id"]], row["took"]) for row in took])
     return len(stale)
 
