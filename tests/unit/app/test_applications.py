@@ -67,7 +67,7 @@ async def test_a_definition_is_changed_where_it_stands(tmp_path: Path, caplog: p
     """M3, F21, C-42: an edit that the next start would undo is refused, and one that detaches the job lasts."""
     tick = application(tmp_path, "one", "heartbeat", "other")
     await tick.sync()
-    with pytest.raises(Conflict, match="the code of application 'one' defines it: change it there, or say detach=True"):
+    with pytest.raises(Conflict, match="the code of application 'one' defines it: change it there, or detach it"):
         await tick.update("heartbeat", overlap="queue")
     with pytest.raises(Conflict, match="detach=True"):
         await tick.rename("other", "another")

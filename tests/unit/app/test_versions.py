@@ -66,7 +66,7 @@ async def test_two_versions_are_compared_in_their_parts_and_their_runs(tick: Eve
     ]
     assert (len(found.runs.added), len(found.runs.removed), len(found.runs.moved)) == (30, 30, 30)
     assert found.runs.moved[0] == (NOON + timedelta(hours=17), NOON + timedelta(hours=18))
-    with pytest.raises(NotFound, match="version '7 of job 'report''"):
+    with pytest.raises(NotFound, match="there is no version 7 of job 'report'"):
         await tick.compare(daily, 1, 7)
 
 

@@ -262,7 +262,7 @@ async def test_a_search_ends_at_the_same_place_whether_a_hidden_error_fits_or_no
     tick: Everytick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S3: a page that is full goes on behind a cursor. It told whether a guess at a hidden error was right."""
-    monkeypatch.setattr(history_page, "PAGE", 2)
+    monkeypatch.setattr(history_page, "PAGE_ROWS", 2)
     monkeypatch.setattr(history_list, "_AT_ONCE", 2)
     monkeypatch.setattr(history_list, "MOST_LOOKED_AT", 4)
 

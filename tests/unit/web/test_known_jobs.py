@@ -100,8 +100,8 @@ async def test_pages_ask_few_questions_and_share_one_list_of_all_jobs(
     tick: Everytick, store: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With ten thousand jobs, no page reads definitions that it does not show, but for the one list of all pages."""
-    monkeypatch.setattr("everytick.web.known_jobs._LATEST", 600.0)
-    monkeypatch.setattr("everytick.web.known_jobs._SOONEST", 600.0)
+    monkeypatch.setattr("everytick.web.known_jobs._LATEST_SECONDS", 600.0)
+    monkeypatch.setattr("everytick.web.known_jobs._SOONEST_SECONDS", 600.0)
     asked: dict[str, list[str]] = {}
     async with client_of(tick, service=dear(tick)) as asking:
         for path in PAGES:
@@ -127,8 +127,8 @@ async def test_a_list_that_is_cheap_is_read_for_every_page(tick: Everytick, stor
 async def test_what_is_changed_through_the_service_is_seen_by_the_next_page(
     tick: Everytick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("everytick.web.known_jobs._LATEST", 600.0)
-    monkeypatch.setattr("everytick.web.known_jobs._SOONEST", 600.0)
+    monkeypatch.setattr("everytick.web.known_jobs._LATEST_SECONDS", 600.0)
+    monkeypatch.setattr("everytick.web.known_jobs._SOONEST_SECONDS", 600.0)
     async with client_of(tick, service=dear(tick)) as asking:
         before = (await asking.get("/jobs?state=paused")).text
         done = await asking.post("/api/jobs/nightly/pause", json={})
@@ -164,7 +164,7 @@ async def test_the_list_is_read_again_behind_the_pages_while_people_look(
     tick: Everytick, store: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What another process changes is seen within some seconds, and no page waits for it."""
-    monkeypatch.setattr("everytick.web.known_jobs._SOONEST", 0.0)
+    monkeypatch.setattr("everytick.web.known_jobs._SOONEST_SECONDS", 0.0)
     monkeypatch.setattr("everytick.web.known_jobs.KEEP_FACTOR", 0.0)
     known = KnownJobs(tick, cheap=0.0)
     await known.listed()
