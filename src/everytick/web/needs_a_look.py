@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from everytick.app.proposals import read_proposal
+from everytick.domain.decisions import Why
 from everytick.domain.names import kept_once
 from everytick.domain.nodes import unknown_targets, unmet_by_need
 from everytick.domain.statuses import OccurrenceStatus
@@ -245,7 +246,7 @@ def _late(fleet: FleetState) -> Iterator[LookLine]:
             name,
             fact,
             "/occurrences/{}",
-            what=f": {words.cut(run.why, 120)}" if run.why else "",
+            what=f": {words.cut(run.why, 120)}" if run.why and run.why != Why.ON_TIME else "",
             at=run.scheduled_for,
             is_since=run.started_at is None,
             parts=(run.id,),

@@ -266,6 +266,8 @@ def test_the_list_and_the_page_now_name_the_same_jobs() -> None:
     }
 
     assert heading_of(now) == "Three jobs need a look."
+    assert "late</b>: on time" not in now
+    assert "started 5 min 40 s late</b>" in now
     assert heading_of(listed) == "6 jobs; 3 need a look."
     assert list(rows)[:4] == ["promised", "late", "long", "retries"]
     assert "broke success_within 10 h ago" in rows["promised"]
