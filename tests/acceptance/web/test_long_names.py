@@ -23,6 +23,7 @@ PAGES = (
     f"jobs/{LONGEST}",
     f"jobs/{LONGEST}/do/pause",
     "agenda?w=7d",
+    f"year?job={LONG}",
     "audit",
     "lab?schedule=30+2+*+*+1-5",
 )
@@ -38,6 +39,9 @@ async def served_with_long_names() -> AsyncIterator[str]:
     tick.job(every("1h"), name=LONG, tags=tags, owner="operations-and-infrastructure")(lambda: None)
     tick.job(every("1h"), name=LONGEST, tags=["y" * 60], owner="o" * 80)(lambda: None)
     await tick.sync()
+    store = await tick._opened()
+    for number in range(8):
+        await store.beat(f"node-{number}", ())
     async with served(tick) as url:
         yield url
     await tick.close()
@@ -50,7 +54,7 @@ async def _sideways(page: Page) -> int:
     return found
 
 
-@pytest.mark.parametrize("width", [PHONE, 800, DESK])
+@pytest.mark.parametrize("width", [PHONE, 768, DESK])
 async def test_no_page_scrolls_sideways(reader: Reader, width: int) -> None:
     found = {}
     async with served_with_long_names() as url:
