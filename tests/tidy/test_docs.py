@@ -73,7 +73,7 @@ def test_every_page_of_the_docs_can_be_reached_from_its_index() -> None:
     assert [page for page in PAGES if page.startswith("docs/") and page not in reached | {"docs/index.md"}] == []
 
 
-MAPPED = "access answers beat client deciding metrics node simulate stores testing".split()
+MAPPED = "access answers app beat cli client deciding metrics node runners simulate stores testing".split()
 """The packages of which the architecture page names every module."""
 
 
