@@ -177,9 +177,12 @@ def apply_verb(
     if not dry_run:
         _make_store_beside(folder)
     compare = look if dry_run else ask
-    told = compare(
-        lambda app: _previewed(app, read, owner, prune=prune, policy=policy), telling="comparing", folder=folder
-    )
+
+    async def compared(app: Everytick) -> tuple[Preview, list[str]]:
+        found = await _previewed(app, read, owner, prune=prune, policy=policy)
+        return found, [] if prune else await _staying(app, read, owner)
+
+    told, staying = compare(compared, telling="comparing", folder=folder)
     if not dry_run and not told.refusals:
         _ask_before_removing(told, yes)
         options: dict[str, Any] = {"owner": owner, "prune": prune, "policy": policy, "plan": plan}
@@ -198,6 +201,9 @@ def apply_verb(
         _show(told, as_json, with_runs, Times(utc))
         changed = {change.name for change in told.changes if change.kind in ("added", "changed")}
         _say_over(found.job for name, found in read.jobs.items() if name in changed)
+    if staying and not told.refusals:
+        names, count = shown(", ".join(staying), 300), _count(len(staying), "job")
+        say(f"{count} of owner '{shown(owner)}' not in these files: {names}; --prune removes such jobs")
     if dry_run or told.refusals:
         say("nothing was changed: " + ("this was a dry run" if dry_run else "all is stored, or nothing"))
     return _refused(told.refusals)
@@ -247,6 +253,13 @@ async def _previewed(app: Everytick, read: ReadFiles, owner: str, *, prune: bool
 
     with refusals_of_files():
         return await cast("Client", app).preview_files(**sent_files(read.files), **options)
+
+
+async def _staying(app: Everytick, read: ReadFiles, owner: str) -> list[str]:
+    """Return the names of the owner's jobs that stand in none of the files: without --prune they stay."""
+    return [
+        record.job.name for record in await app.jobs() if record.job.owner == owner and record.job.name not in read.jobs
+    ]
 
 
 async def _applied(app: Everytick, read: ReadFiles, **options: Any) -> list[Change]:

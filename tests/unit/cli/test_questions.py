@@ -146,6 +146,21 @@ def test_a_comparison_makes_no_store(plain: Cli, tmp_path: Path, verb: tuple[str
     assert not (tmp_path / "everytick.db").exists()
 
 
+def test_apply_names_the_jobs_that_the_files_no_longer_have(plain: Cli, tmp_path: Path) -> None:
+    """Without --prune they stay, and that must not happen without a word."""
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/a.yaml").write_text(FILE + FILE.splitlines()[-1].replace("a:", "b:", 1) + "\n")
+    assert "--prune" not in plain("apply", "jobs").err
+    (tmp_path / "jobs/a.yaml").write_text(FILE)
+
+    done = plain("apply", "jobs")
+
+    assert done.code == 0
+    assert "1 job of owner 'file' not in these files: b; --prune removes such jobs\n" in done.err
+    assert "--prune" not in plain("apply", "jobs", "--prune", "--yes").err
+    assert "--prune" not in plain("apply", "jobs").err
+
+
 def test_apply_makes_no_store_for_files_with_mistakes(plain: Cli, tmp_path: Path) -> None:
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/a.yaml").write_text("version: 1\njobs:\n  a: {schedule: never}\n")
