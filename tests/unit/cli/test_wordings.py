@@ -78,6 +78,13 @@ def test_a_likely_mistake_is_answered_with_what_to_type(
     assert done.code == code
 
 
+@pytest.mark.parametrize("verb", [["list"], ["db", "migrate"], ["db", "status"]], ids=" ".join)
+def test_a_file_that_is_no_database_is_said_to_be_none(plain: Cli, tmp_path: Path, verb: list[str]) -> None:
+    (tmp_path / "notes.txt").write_text("these are notes, and long enough to be looked at")
+    done = plain("--store", "sqlite:///notes.txt", *verb)
+    assert (done.code, done.err) == (69, "everytick: notes.txt: is no SQLite database: name another file\n")
+
+
 def test_a_replay_takes_the_occurrence_as_cancel_does(cli: Cli, shop: Everytick) -> None:
     """B25; S0-103 keeps its own form."""
     [id_] = ran(shop, "nightly")

@@ -6,7 +6,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
@@ -139,18 +139,24 @@ def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: 
         raise StoreUnavailable(str(path), f"this Python has SQLite {found}, and at least {least} is needed")
     with saying_which_file(path), ForkGuard(path):
         _make(path)
-        try:
-            with closing(connect(path, driver=driver)) as connection:
-                _refuse_strangers(connection, path)
-                for migration in migrations:
-                    _apply(connection, path, migration)
-                _refuse_newer(connection, path, migrations[-1].number)
-                if (unusable := not_in_use(str(path), marks_in(connection))) is not None:
-                    raise unusable
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
-                raise SchemaMismatch(str(path), "is no SQLite database: name another file") from error
-            raise
+        with _refusing_other_files(path), closing(connect(path, driver=driver)) as connection:
+            _refuse_strangers(connection, path)
+            for migration in migrations:
+                _apply(connection, path, migration)
+            _refuse_newer(connection, path, migrations[-1].number)
+            if (unusable := not_in_use(str(path), marks_in(connection))) is not None:
+                raise unusable
+
+
+@contextmanager
+def _refusing_other_files(path: Path) -> Iterator[None]:
+    """Refuse a file that is no database at all."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+            raise SchemaMismatch(str(path), "is no SQLite database: name another file") from error
+        raise
 
 
 def _make(path: Path) -> None:
@@ -179,7 +185,12 @@ def applied(path: Path, driver: Driver = "sqlite3") -> int:
     """
     if not path.exists() or not path.stat().st_size:
         return 0
-    with saying_which_file(path), ForkGuard(path), closing(_connect_to_look(path, driver)) as connection:
+    with (
+        saying_which_file(path),
+        ForkGuard(path),
+        _refusing_other_files(path),
+        closing(_connect_to_look(path, driver)) as connection,
+    ):
         _refuse_strangers(connection, path)
         if not connection.execute("select 1 from sqlite_schema where name = 'migration'").fetchone():
             return 0
