@@ -33,19 +33,18 @@ _UNCLAIMED = (OccurrenceStatus.PENDING, OccurrenceStatus.AWAITING_RETRY)
 _BREACHES_READ = 1_000
 """Most breaches of the job among which those of the instant are looked for, newest first."""
 
+_HISTORY_READ = 100
+"""Most occurrences of one instant that are read: its own, and its replays."""
+
 _LATER_READ = 10_000
 """How many runs that were asked for at a time are looked through: enough for people, and a question of some 50 ms."""
 
 
-async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_timeout: timedelta) -> Evidence:
-    """Return the rows about the instant, and the snapshot that a plan would get now.
-
-    A node that has been silent for `node_timeout` does not count among those that can run the job.
-    """
+async def _occurrences_at(store: AnyStore, job_id: str, at: datetime) -> list[Occurrence]:
+    """Return the occurrences that are scheduled for the instant, and those that people asked for at that time."""
     from everytick.stores.base import HistoryFilter
 
-    job_id = record.job.id
-    page = await store.history(HistoryFilter(job_id=job_id, after=at - MICROSECOND, through=at, limit=100))
+    page = await store.history(HistoryFilter(job_id=job_id, after=at - MICROSECOND, through=at, limit=_HISTORY_READ))
     occurrences = list(page.occurrences)
     try:
         own = (await store.whole(occurrence_id(job_id, at))).occurrence
@@ -58,6 +57,16 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
     for _, request in await store.ask(LaterRequests([job_id], _LATER_READ)):
         if request.line_at == at:
             occurrences.append((await store.whole(request.occurrence_id(job_id))).occurrence)
+    return occurrences
+
+
+async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_timeout: timedelta) -> Evidence:
+    """Return the rows about the instant, and the snapshot that a plan would get now.
+
+    A node that has been silent for `node_timeout` does not count among those that can run the job.
+    """
+    job_id = record.job.id
+    occurrences = await _occurrences_at(store, job_id, at)
     snapshot = (await store.look([job_id]))[job_id]
     spans = await store.ask(Spans(job_id, at - MICROSECOND, at))
     known = versions(record, snapshot)

@@ -89,6 +89,15 @@ def history_verb(
             ]
         )
         return
+    _show_occurrences(occurrences, names, unkept, times)
+    if not occurrences:
+        say("no matching runs")
+
+
+def _show_occurrences(
+    occurrences: Sequence[Occurrence], names: Mapping[str, str], unkept: Unkept, times: Times
+) -> None:
+    """Show a row for each occurrence."""
     headings = [times.heading("scheduled for"), "job", "status", "cause", "took", "id", "why"]
     rows = [
         (
@@ -103,8 +112,6 @@ def history_verb(
         for occurrence in occurrences
     ]
     show_table(headings, rows, times)
-    if not rows:
-        say("no matching runs")
 
 
 async def names_of(app: Everytick, found: Iterable[Occurrence]) -> dict[str, str]:

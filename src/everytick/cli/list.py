@@ -20,6 +20,8 @@ from everytick.cli.verb_options import reading, watchable
 from everytick.errors import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from everytick.answers.values import JobStatus, NodeReports
     from everytick.app import Everytick
     from everytick.domain.limits import Limits
@@ -51,18 +53,27 @@ def list_verb(
         pairs = await with_status(app, chosen)
         return [pair for pair in pairs if not broken or pair[1].breaches], missing, told, await app.limits()
 
-    found, missing, told, limits = look(asked)
-    tell_brakes(limits, Times(utc))
+    pairs, missing, told, limits = look(asked)
+    times = Times(utc)
+    tell_brakes(limits, times)
     if missing:
         say(f"{missing} of the application's jobs are not in the store yet: its first run brings them there")
     tell_broken(told)
     if as_json:
-        show_json([job_data(*pair, told) for pair in found])
+        show_json([job_data(*pair, told) for pair in pairs])
         return
-    times = Times(utc)
-    for record, status in found:
+    for record, status in pairs:
         for breach in status.breaches:
             say(f"{shown(record.job.name)}: {shown(breach_words(breach, times), 300)}", mark="red")
+    _show_jobs(pairs, told, times)
+    if not told.living and any(record.job.enabled for record, _ in pairs):
+        say(f"no node is running: {how_to_run()} starts one", mark="yellow")
+    if not pairs:
+        say("no job answers to that" if contains or tag or failed or broken else "the store holds no job")
+
+
+def _show_jobs(pairs: Sequence[tuple[JobRecord, JobStatus]], told: NodeReports, times: Times) -> None:
+    """Show a row for each job."""
     following = times.heading("next run")
     headings = ["job", "status", "schedule", following, "last run", "last result", "broken file"]
     if is_terminal():
@@ -78,13 +89,9 @@ def list_verb(
             "last result": status.last_result,
             "broken file": (told.of_job.get(record.job.name) or "").partition("\n")[0],
         }
-        for record, status in found
+        for record, status in pairs
     ]
     show_table(headings, [[row[heading] for heading in headings] for row in rows], times)
-    if not told.living and any(record.job.enabled for record, _ in found):
-        say(f"no node is running: {how_to_run()} starts one", mark="yellow")
-    if not rows:
-        say("no job answers to that" if contains or tag or failed or broken else "the store holds no job")
 
 
 def _schedule(record: JobRecord, times: Times) -> str:
