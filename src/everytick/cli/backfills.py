@@ -12,7 +12,7 @@ from everytick.cli.common_options import Noun, Verb
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import short
-from everytick.cli.output import length, say, show_json, show_pairs, show_table, write
+from everytick.cli.output import is_terminal, length, say, show_json, show_pairs, show_table, write
 from everytick.cli.times import Times
 from everytick.cli.verb_options import confirm, in_utc, reading, sure, watchable
 from everytick.domain.backfills import RATE
@@ -250,8 +250,16 @@ def backfills_verb(job: str | None, as_json: bool, utc: bool) -> None:
         show_json([backfill_data(each) for each in found])
         return
     times = Times(utc)
+    if is_terminal():
+        headings = ["id", "job", "status", times.heading("from"), "through", "how far"]
+        rows = [
+            (short(each.id), each.job, str(each.status), _first_moment(each), each.order.through, _how_far(each))
+            for each in found
+        ]
+        show_table(headings, rows, times)
+        return
     headings = ["id", "job", "status", times.heading("after"), "through", "done", "failed", "running", "left", "pace"]
-    rows = [
+    columns = [
         (
             short(each.id),
             each.job,
@@ -266,7 +274,22 @@ def backfills_verb(job: str | None, as_json: bool, utc: bool) -> None:
         )
         for each in found
     ]
-    show_table(headings, rows, times)
+    show_table(headings, columns, times)
+
+
+def _first_moment(record: BackfillRecord) -> datetime:
+    """Return the moment that a person gave as the beginning: `--from T` is stored as a microsecond before T."""
+    from everytick.domain.durations import MICROSECOND
+
+    begin = record.order.after + MICROSECOND
+    return begin if begin.microsecond == 0 else record.order.after
+
+
+def _how_far(record: BackfillRecord) -> str:
+    """Return in one sentence how many are done and to come, and how fast."""
+    running, left = record.running + record.waiting, "many" if record.left is None else record.left
+    counts = f"{record.done} done, {record.failed} failed, {running} running, {left} left"
+    return f"{counts}; {_pace(record)}"
 
 
 def _pace(record: BackfillRecord) -> str:

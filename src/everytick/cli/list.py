@@ -57,7 +57,8 @@ def list_verb(
     times = Times(utc)
     tell_brakes(limits, times)
     if missing:
-        say(f"{missing} of the application's jobs are not in the store yet: its first run brings them there")
+        are, them = ("is", "it") if missing == 1 else ("are", "them")
+        say(f"{missing} of the application's jobs {are} not in the store yet: its first run brings {them} there")
     tell_broken(told)
     if as_json:
         show_json([job_data(*pair, told) for pair in pairs])

@@ -213,6 +213,24 @@ def test_a_backfill_is_planned_shown_approved_and_listed(cli: Cli, shop: Everyti
     assert "has its occurrence already" in cli("backfill", "plan", *span, "--yes").err
 
 
+def test_backfills_fit_a_narrow_terminal_and_begin_where_they_were_said_to(
+    cli: Cli, shop: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--from 2026-01-01` stood there as after Dec 31 23:59:59, and each count on a line of its own."""
+    cli("backfill", "plan", "broken", "--from", "2026-01-01", "--through", "2026-01-01T04:00")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    for module in ("backfills", "output", "times"):
+        monkeypatch.setattr(f"everytick.cli.{module}.is_terminal", lambda *stream: True)
+
+    heading, row, *below = cli("backfills").out.splitlines()
+
+    assert heading.split()[:4] == ["id", "job", "status", "from"]
+    assert "Jan  1 00:00:00" in row or "2026-01-01 00:00:00" in row
+    assert " ".join(" ".join([row, *below]).split()).endswith("0 done, 0 failed, 0 running, 5 left; 60 a minute")
+    assert len(below) <= 2, below
+
+
 def test_a_backfill_is_paused_resumed_and_canceled(cli: Cli, shop: Everytick) -> None:
     """B5: each says what it did, and doing it twice changes nothing."""
     id_ = cli(
