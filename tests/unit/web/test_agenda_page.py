@@ -285,3 +285,15 @@ async def test_a_service_that_stops_counts_no_more(shop: Everytick) -> None:
     found, _ = await service.app.state.agenda_cache.get()
 
     assert found.uncounted > 0
+
+
+async def test_a_page_that_has_counted_no_job_yet_does_not_say_that_nothing_is_planned(
+    shop: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("everytick.web.agenda_cache.QUICK_SECONDS", 0.0)
+    async with client_of(shop) as client:
+        page = (await client.get("/agenda")).text
+
+    assert re.search(r"<h1>The starts of \d+ jobs take longer to count. Look again in some seconds.</h1>", page)
+    assert "Nothing" not in page.split("<main")[1].split("</main>")[0]
+    assert "No two jobs" not in page

@@ -91,6 +91,8 @@ def _said(found: FleetAgenda, viewer: Viewer) -> str:
     """Return the heading: how much starts in the next hour, and what starts next."""
     nearest = [(group.between(viewer.now, found.through), group) for group in found.groups]
     coming = [(instants[0], group.jobs[0].job.name) for instants, group in nearest if instants]
+    if not coming and found.uncounted:
+        return f"The starts of {words.count(found.uncounted, 'job')} take longer to count. Look again in some seconds."
     if not coming:
         return "Nothing is planned for the next seven days."
     at, name = min(coming)
