@@ -66,7 +66,8 @@ def _said(known: FilesKnown, owned: int) -> str:
     own = [each.jobs for each in known.files if each.mistakes]
     is_kept = all(own) and all(each.jobs for each in known.reported)
     after = "; its last good version runs" if is_kept and broken == 1 else "; last good versions run" if is_kept else ""
-    return words.sentence(f"{words.spelled(broken, 'file')} of {whole} {'is' if broken == 1 else 'are'} broken{after}")
+    of = f" of {whole}" if broken != whole else ""
+    return words.sentence(f"{words.spelled(broken, 'file')}{of} {'is' if broken == 1 else 'are'} broken{after}")
 
 
 def _name(path: Path, folder: Path | None) -> str:
