@@ -220,7 +220,7 @@ def test_backfills_fit_a_narrow_terminal_and_begin_where_they_were_said_to(
     cli("backfill", "plan", "broken", "--from", "2026-01-01", "--through", "2026-01-01T04:00")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
-    for module in ("backfills", "output", "times"):
+    for module in ("backfills", "ids", "output", "times"):
         monkeypatch.setattr(f"everytick.cli.{module}.is_terminal", lambda *stream: True)
 
     heading, row, *below = cli("backfills").out.splitlines()
