@@ -129,7 +129,7 @@ def _warn_of_unknown(jobs: Iterable[Job], why: Callable[[Job], str]) -> None:
     """Log which of these jobs this node cannot run, before their first instant comes; another node may be able to."""
     for job in jobs:
         if reason := why(job):
-            _log.warning("job '%s' cannot run on this node: %s", job.name, reason)
+            _log.warning("job '%s' cannot run on this node: %s; its runs wait for a node that can", job.name, reason)
 
 
 def _tell_events(node: Node, before: Broken, broken: Broken) -> None:
