@@ -122,10 +122,21 @@ class FolderWatch:
             if change.kind != "unchanged":
                 parts = f": {', '.join(change.parts)}" if change.parts else ""
                 _log.info("job %s %s%s", change.name, change.kind, parts)
+        self._warn_of_none(sum(change.kind == "removed" for change in synced.changes))
         self._warn_of_over(change.name for change in synced.changes if change.kind in ("added", "changed"))
         whole = Synced(synced.changes, (*self._folder.mistakes, *synced.mistakes))
         self._complain(set(whole.mistakes))
         return await self._tell(whole)
+
+    def _warn_of_none(self, removed: int) -> None:
+        """Log that the folder has lost all of its jobs: a volume that is not mounted looks like an empty folder."""
+        if removed and not self._folder.jobs:
+            _log.warning(
+                "%s: no job is left in it; %s removed and will not fire. If the files are missing by mistake, put them "
+                "back: the jobs go on where they were, and missed instants follow their recovery",
+                self._folder.path,
+                "1 job is" if removed == 1 else f"{removed:,} jobs are",
+            )
 
     def _warn_of_over(self, names: Iterable[str]) -> None:
         """Log which of these new or changed jobs never run by themselves, by this machine's clock."""

@@ -92,3 +92,25 @@ async def test_a_broken_file_that_is_removed_is_not_called_in_order(
     await store.close()
     assert f"{tmp_path}/a.yaml: is removed, and so are its mistakes" in caplog.messages
     assert "in order again" not in caplog.text
+
+
+async def test_a_folder_that_has_lost_all_of_its_jobs_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A volume that is not mounted looks like an empty folder; one file of several that goes is an ordinary edit."""
+    for name in "ab":
+        (tmp_path / f"{name}.yaml").write_text(GOOD.replace("nightly", name))
+    store = store_of("memory://")
+    await store.open()
+    watch, said = FolderWatch(store, Folder(tmp_path)), []
+    with caplog.at_level("WARNING", "everytick.files"):
+        for removed in ("none", "a", "b"):
+            (tmp_path / f"{removed}.yaml").unlink(missing_ok=True)
+            await watch.look()
+            said.append(list(caplog.messages))
+    watch.close()
+    await store.close()
+
+    assert said[:2] == [[], []]
+    [warning] = said[2]
+    assert warning.startswith(f"{tmp_path}: no job is left in it; 1 job is removed and will not fire.")
