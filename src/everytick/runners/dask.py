@@ -22,6 +22,10 @@ _ANSWER_SECONDS = 5.0
 """How long the scheduler has to answer."""
 
 
+_CUT_OFF = "scheduler-connection-lost"
+"""Why Dask's client counts all tasks as canceled when it loses its connection."""
+
+
 class TriesAgain(Exception):
     """The scheduler would run a task again when its worker dies."""
 
@@ -75,6 +79,8 @@ class DaskEngine:
     def poll(self, ids: Sequence[str]) -> Mapping[str, Outcome]:
         """Return how those have ended that have; the scheduler tells of those that this node waits for by itself."""
         client = self._connected()
+        for id_ in [id_ for id_ in ids if id_ in self._futures and _is_cut_off(self._futures[id_])]:
+            del self._futures[id_]
         unknown = [id_ for id_ in ids if id_ not in self._futures]
         if unknown:
             published = set(client.list_datasets())
@@ -92,7 +98,7 @@ class DaskEngine:
                 ended[id_] = Canceled("canceled at Dask")
             elif future.status == "lost":
                 ended[id_] = Lost("Dask has lost it")
-        return ended | self._losses.among([id_ for id_ in unknown if id_ not in self._futures])
+        return ended | self._losses.among(ids, [id_ for id_ in unknown if id_ not in self._futures])
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Take back what has not begun. A function that runs goes on: Dask cannot stop it."""
@@ -136,6 +142,11 @@ class DaskEngine:
         self._futures.clear()
         if client is not None:
             client.close(timeout=_ANSWER_SECONDS)
+
+
+def _is_cut_off(future: Any) -> bool:
+    """Whether it counts as canceled only because the connection was lost: the scheduler may know its task still."""
+    return future.status == "cancelled" and getattr(future._state.exception, "reason", "") == _CUT_OFF
 
 
 def _allowed_failures(dask_scheduler: Any) -> int:

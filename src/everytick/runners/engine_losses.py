@@ -14,11 +14,17 @@ class Losses:
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
-        self._unknown_since: dict[str, float] = {}
+        self._unknown: dict[str, tuple[float, float]] = {}
+        """Since when each was not known, and when that was last heard."""
 
-    def among(self, unknown: Sequence[str]) -> dict[str, Outcome]:
-        """Return those that are lost, of all that the engine does not know now."""
+    def among(self, asked: Sequence[str], unknown: Sequence[str]) -> dict[str, Outcome]:
+        """Return those that are lost, of all that were asked about now and the engine does not know.
+
+        Others are asked about at another time, and stay as they are. What is no longer asked about is forgotten.
+        """
         now = time.monotonic()
-        self._unknown_since = {id_: self._unknown_since.get(id_, now) for id_ in unknown}
-        late = [id_ for id_, since in self._unknown_since.items() if now - since > UNKNOWN_SECONDS]
-        return {id_: Lost(self._reason) for id_ in late}
+        known = {*asked} - {*unknown}
+        heard = {id_: (self._unknown.get(id_, (now,))[0], now) for id_ in unknown}
+        kept = {id_: at for id_, at in self._unknown.items() if id_ not in known and now - at[1] <= UNKNOWN_SECONDS}
+        self._unknown = kept | heard
+        return {id_: Lost(self._reason) for id_, (since, _) in heard.items() if now - since > UNKNOWN_SECONDS}

@@ -115,7 +115,7 @@ class RayEngine:
         with self._asking:
             found = self._asked("poll", ids=list(ids))
         ended = {id_: _outcome(end) for id_, end in found["ended"].items()}
-        return ended | self._losses.among(found["unknown"])
+        return ended | self._losses.among(ids, found["unknown"])
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Do not begin these, or end the processes in which they run."""

@@ -20,10 +20,14 @@ class Cluster:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-        self._yard = yard
+        self._yard, self._allowed_failures = yard, allowed_failures
+        self.scheduler = self.start()
+
+    def start(self) -> Any:
+        """Start a scheduler at the address."""
         where = ("--host", "127.0.0.1", "--port", self.address.rpartition(":")[2], "--no-dashboard")
-        allowed = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(allowed_failures)}
-        self.scheduler = yard.start("-m", "distributed.cli.dask_scheduler", *where, **allowed)
+        allowed = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(self._allowed_failures)}
+        return self._yard.start("-m", "distributed.cli.dask_scheduler", *where, **allowed)
 
     def worker(self) -> Any:
         """Start a worker."""
@@ -71,6 +75,28 @@ async def test_a_dead_worker_is_a_failure_and_nothing_runs_again(yard: Yard, clu
         found = await handle.wait("60s")
     assert (found.status, "KilledWorker" in (found.error or "")) == ("failed", True), found.error
     assert yard.runs() == ["wait"]
+
+
+@pytest.mark.slow
+async def test_what_a_restarted_scheduler_has_forgotten_is_lost(
+    yard: Yard, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client counts every task as canceled, which is no word of anyone: `on_orphan` decides."""
+    monkeypatch.setattr("everytick.runners.engine_losses.UNKNOWN_SECONDS", 1.0)
+    worker = cluster.worker()
+    async with application(yard, cluster, "dask_tasks:wait", on_orphan="restart") as tick:
+        handle = await tick.trigger("work")
+        await heard(yard, "begun")
+        kill(cluster.scheduler)
+        kill(worker)
+        cluster.start()
+        cluster.worker()
+        await heard(yard, "begun")
+        yard.told.rpush("go", "done")
+        found = await handle.wait("60s")
+        tries = await attempts(tick, found.id)
+    assert (found.status, found.result) == ("completed", "done"), yard.lines()
+    assert [each.status for each in tries] == ["lost", "success"]
 
 
 async def test_another_node_goes_on_when_the_first_is_killed(yard: Yard, cluster: Cluster) -> None:

@@ -58,8 +58,33 @@ def test_what_an_engine_does_not_know_is_lost_after_a_while(monkeypatch: pytest.
     now = [100.0]
     monkeypatch.setattr("everytick.runners.engine_losses.time.monotonic", lambda: now[0])
     losses = Losses("nobody knows it")
-    assert losses.among(["one", "two"]) == {}
+    both = ["one", "two"]
+    assert losses.among(both, both) == {}
     now[0] += UNKNOWN_SECONDS - 1
-    assert losses.among(["two"]) == {}
+    assert losses.among(both, ["two"]) == {}
     now[0] += 2
-    assert list(losses.among(["one", "two"])) == ["two"]
+    assert list(losses.among(both, both)) == ["two"]
+
+
+def test_attempts_that_are_asked_about_at_other_times_do_not_make_one_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each attempt is asked about in its own rhythm: a question about others says nothing about this one."""
+    now = [100.0]
+    monkeypatch.setattr("everytick.runners.engine_losses.time.monotonic", lambda: now[0])
+    losses = Losses("nobody knows it")
+    for _ in range(int(UNKNOWN_SECONDS) + 1):
+        assert losses.among(["one"], ["one"]) == {}
+        assert losses.among(["two"], []) == {}
+        now[0] += 1
+    assert list(losses.among(["one"], ["one"])) == ["one"]
+
+
+def test_an_attempt_that_is_no_longer_asked_about_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("everytick.runners.engine_losses.time.monotonic", lambda: now[0])
+    losses = Losses("nobody knows it")
+    assert losses.among(["one"], ["one"]) == {}
+    now[0] += UNKNOWN_SECONDS + 1
+    assert losses.among(["two"], []) == {}
+    assert losses.among(["one"], ["one"]) == {}
