@@ -369,3 +369,17 @@ async def test_an_address_of_another_site_is_not_gone_to(client: httpx2.AsyncCli
         assert answer.headers["location"] == "/jobs/etl-orders"
     answer = await sent(client, f"{JOB}/pause", then="/history?job=x")
     assert answer.headers["location"] == "/history?job=x"
+
+
+async def test_a_job_is_offered_no_deed_that_would_leave_it_as_it_is(
+    tick: Everytick, client: httpx2.AsyncClient
+) -> None:
+    def offered(page: httpx2.Response) -> set[str]:
+        return set(re.findall(r"/do/(resume|enable|disable)\"", page.text))
+
+    before = offered(await client.get(JOB))
+    await tick.pause("etl-orders")
+    await tick.disable("etl-orders")
+    after = offered(await client.get(JOB))
+
+    assert (before, after) == ({"disable"}, {"resume", "enable"})

@@ -12,6 +12,7 @@ from fastapi.responses import Response
 from everytick.access.people import Role, tags_of
 from everytick.domain.limits import ReachRecord
 from everytick.errors import NotFound
+from everytick.stores.base import JobRecord
 from everytick.web.asking import Tick, Who, needs
 from everytick.web.confirming import Confirming
 from everytick.web.deeds import of_backfills, of_definitions, of_fleet, of_jobs, of_many, of_occurrences
@@ -128,8 +129,18 @@ async def deeds_of_job(request: Request, tick: Tick, who: Who, job: str) -> Resp
     """Show everything that the person may do to a job."""
     record = await tick.job(job)
     tags = tags_of(record.job.name, record.job.settings.tags)
-    may = [deed for deed in OF_JOB if who.may(deed.role, tags)]
+    may = [deed for deed in OF_JOB if who.may(deed.role, tags) and not _is_pointless(deed.name, record)]
     return await _index(request, f"What can be done to {record.job.name}?", may, record.job.name)
+
+
+def _is_pointless(deed: str, record: JobRecord) -> bool:
+    """Whether the job is so already: one that is not paused cannot be resumed."""
+    match deed:
+        case "resume":
+            return record.pause is None
+        case "enable" | "disable":
+            return record.job.enabled is (deed == "enable")
+    return False
 
 
 @router.get("/do", dependencies=[needs(Role.VIEWER)])
