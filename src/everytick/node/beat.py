@@ -219,11 +219,20 @@ class LoopWatch:
             return
         self._waited += _BLOCKED_SECONDS
         if self._waited == _BLOCKED_SECONDS:
-            _log.warning(
-                "the node's loop has stood still for over a second; the last to begin was job '%s': "
-                "async tasks must not block, make it a plain function to run it in a thread",
-                self._owned.latest_job,
+            self._tell(self._owned.latest_job)
+
+    def _tell(self, job: str) -> None:
+        if not job:
+            text = (
+                "the node's loop has stood still for over a second, and no job has begun; work is late until it turns"
             )
+            _log.warning(text)
+            return
+        _log.warning(
+            "the node's loop has stood still for over a second; the last to begin was job '%s': "
+            "async tasks must not block, make it a plain function to run it in a thread",
+            job,
+        )
 
 
 def _is_real_time(loop: asyncio.AbstractEventLoop) -> bool:
