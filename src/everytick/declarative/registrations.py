@@ -71,7 +71,26 @@ def _shaped(index: int, given: object) -> tuple[str, str, Callback, timedelta | 
         are_texts = isinstance(name, str) and isinstance(expression, str)
         if are_texts and callable(callback) and is_async(callback) and isinstance(delay, (timedelta, str)):
             return name, expression, callback, delay
-    raise RegistrationShapeError(index, given)
+    error = RegistrationShapeError(index, given)
+    # A note stands below the message, whose text is the specification's.
+    error.add_note(f"registration {index} {_misshapen(given)}")
+    raise error
+
+
+def _misshapen(given: object) -> str:
+    """Return which part of a registration has the wrong shape, and what to write."""
+    if not isinstance(given, (list, tuple)) or len(given) != _PARTS:
+        count = f"has {len(given)} parts" if isinstance(given, (list, tuple)) else f"is of type {type(given).__name__}"
+        return f"{count}: give a name, a cron expression, an async function and a retry delay"
+    name, expression, callback, _ = given
+    for part, text in (("name", name), ("expression", expression)):
+        if not isinstance(text, str):
+            return f"has as its {part} a value of type {type(text).__name__}: give a text"
+    if not callable(callback):
+        return f"has as its callback a value of type {type(callback).__name__}: give an async function"
+    if not is_async(callback):
+        return "has a callback that is not async: write async def"
+    return 'has a retry delay without a unit: give a timedelta, or a text like "5m"'
 
 
 def _schedule(expression: str, zone: str, now: Callable[[], datetime]) -> Schedule:

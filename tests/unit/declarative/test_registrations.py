@@ -96,6 +96,24 @@ def test_a_registration_of_another_shape_is_refused_with_its_place(given: object
 
 
 @pytest.mark.parametrize(
+    ("given", "note"),
+    [
+        ({"a": 1}, "is of type dict: give a name, a cron expression, an async function and a retry delay"),
+        (("a", "* * * * *", nothing), "has 3 parts: give a name, a cron expression, an async function and a"),
+        ((1, "* * * * *", nothing, "5m"), "has as its name a value of type int: give a text"),
+        (("a", None, nothing, "5m"), "has as its expression a value of type NoneType: give a text"),
+        (("a", "* * * * *", "callback", "5m"), "has as its callback a value of type str: give an async function"),
+        (("a", "* * * * *", lambda: None, "5m"), "has a callback that is not async: write async def"),
+        (("a", "* * * * *", nothing, 300), "has a retry delay without a unit: give a timedelta, or a text like"),
+    ],
+)
+def test_a_note_below_the_message_says_which_part_of_which_registration(given: object, note: str) -> None:
+    """The text of the message is the specification's, and says neither."""
+    error = refused([("first", "* * * * *", nothing, "5m"), given], RegistrationShapeError)
+    assert [said.partition(note)[0] for said in error.__notes__] == ["registration 1 "]
+
+
+@pytest.mark.parametrize(
     ("given", "field", "value"),
     [
         (("", "* * * * *", nothing, "5m"), "name", ""),
