@@ -63,7 +63,7 @@ def status(as_json: bool, utc: bool) -> int:
     schema, newest = found["schema"], found["newest_schema"]
     if schema == newest:
         return Exit.DONE
-    if not schema and found["kind"] == "redis":
+    if not schema:
         say("there is no store of everytick yet: everytick run makes one, and so does everytick db migrate")
     elif schema < newest:
         say("its tables are older than this everytick's: everytick db migrate brings them up to date")

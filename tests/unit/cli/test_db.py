@@ -38,7 +38,7 @@ def test_status_neither_makes_nor_migrates_a_store(plain: Cli, tmp_path: Path) -
 
     found = json.loads(behind.out)
     assert (behind.code, found["schema"], found["newest_schema"]) == (1, 0, 1)
-    assert "everytick db migrate brings them up to date" in behind.err
+    assert "there is no store of everytick yet: everytick run makes one" in behind.err
     assert (tmp_path / "own.db").stat().st_size == 0
 
 
