@@ -6,6 +6,7 @@ gives up. Without this, each page would take as long, on the day on which people
 
 import asyncio
 import time
+from copy import copy
 
 from fastapi import Request
 
@@ -48,7 +49,8 @@ class StorePulse:
         left = self._asked_at + self._moment - time.monotonic()
         await asyncio.wait([self._asking], timeout=max(left, 0))
         if self._silent is not None:
-            raise StoreUnavailable(self._silent.store, self._silent.reason)
+            # A copy: it says what to do where that is known, and each request has a traceback of its own.
+            raise copy(self._silent)
 
     async def _ask(self) -> None:
         try:

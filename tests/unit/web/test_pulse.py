@@ -9,7 +9,7 @@ import pytest
 
 from everytick import Everytick
 from everytick.domain.people import CameBy, Doer, Role
-from everytick.errors import Contended, StoreUnavailable
+from everytick.errors import Contended, StoreBroken, StoreUnavailable
 from everytick.web import identity
 from everytick.web.pulse import StorePulse
 from tests.unit.web.conftest import client_of
@@ -112,3 +112,22 @@ async def test_a_store_that_is_busy_is_not_silent(tick: Everytick) -> None:
     await pulse.feel()
     assert isinstance(await tick.now(), datetime)
     await tick.close()
+
+
+async def test_what_to_do_about_a_broken_store_is_told_to_every_reader(
+    tick: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second request is told what the first one was told: the password is wrong, and where to correct it."""
+    broken = StoreBroken("PostgreSQL at db", "password authentication failed", "correct the password in the address")
+
+    async def refusing() -> object:
+        raise broken
+
+    monkeypatch.setattr(tick, "_opened", refusing)
+    pulse = StorePulse(tick)
+    pulse.missed(broken)
+    for _ in range(2):
+        with pytest.raises(StoreBroken) as told:
+            await pulse.feel()
+        assert str(told.value) == str(broken)
+        assert told.value is not broken
