@@ -78,3 +78,9 @@ async def test_a_wrong_password_or_database_is_no_outage(postgres: Server) -> No
     store = PostgresStore(f"{postgres.address}_that_is_not_there")
     with pytest.raises(StoreBroken, match="does not exist"):
         await store.open()
+
+
+def test_a_session_that_was_cut_is_said_to_be_and_not_in_the_words_of_the_driver() -> None:
+    cut = asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
+
+    assert "does not answer: the session was cut" in str(named(cut, "PostgreSQL at db"))

@@ -48,6 +48,9 @@ Failure = (*_LOST, asyncpg.PostgresError)
 def named(error: Exception, store: str) -> StoreUnavailable | None:
     """Return the error's meaning for this store. None if the statement itself is wrong."""
     said = str(error) or type(error).__name__
+    if isinstance(error, asyncpg.InternalClientError):
+        # The driver speaks of its own states here.
+        said = "the session was cut"
     if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:
         # A wrong address. If the name server is away, the error differs.
         return StoreBroken(store, said, "correct the host in the address")
