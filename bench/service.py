@@ -110,6 +110,11 @@ class NodeProcess:
         self._reading = loop.run_in_executor(None, read)
         await asyncio.wait_for(self._is_up.wait(), 120)
 
+    def kill(self) -> None:
+        """End it if it has not left: a benchmark that failed must not wait for it."""
+        if self._child.poll() is None:
+            self._child.kill()
+
     @property
     def pid(self) -> int:
         """The process."""
@@ -327,6 +332,14 @@ async def measured(address: str, scale: Scale, server: int | None = None) -> boo
     """Measure everything on one store; whether all of it is good enough. `server` is the process of its server."""
     print(f"  load average of the machine: {', '.join(f'{each:.1f}' for each in os.getloadavg())}", flush=True)
     node = NodeProcess(address)
+    try:
+        return await looked_at(node, scale, server)
+    finally:
+        node.kill()
+
+
+async def looked_at(node: NodeProcess, scale: Scale, server: int | None) -> bool:
+    """Measure a node that has been started; whether all of it is good enough."""
     await node.up()
     paths = await pages(node.url)
     spent = Spent([node.pid] if server is None else [node.pid, server])

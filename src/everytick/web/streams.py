@@ -23,8 +23,8 @@ from everytick.web.store_watch import Watch
 MOST_STREAMS = 200
 """Most open streams of one process: each costs a connection and some memory."""
 
-MOST_OF_PERSON = 50
-"""Most open streams of one person: one viewer must not be able to take all of them."""
+MOST_OF_PERSON = MOST_STREAMS // 2
+"""Most open streams of one person: one viewer must not take all. Without users, all readers are one person."""
 
 MOST_WAITING = 1_000
 """Most messages that wait for one reader."""
