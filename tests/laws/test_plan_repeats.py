@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from everytick.deciding.plan import plan, plan_in_full
 from everytick.deciding.tick import plain_tick
+from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, AdjustmentKind, Ended, JobSnapshot
 from tests.laws.worlds import (
     BEGIN,
@@ -92,6 +93,11 @@ def test_looking_again_at_the_same_moment_decides_nothing_new(history: History) 
     if seen.backfill is not None:
         # Its pace may say another moment to look again: nothing was decided by that.
         quiet = replace(quiet, wake_at=looked.plan.wake_at)
+    if again.lifts:
+        # What waits on time lets late ones out of their lane again, in which they no longer are: that changes nothing.
+        active = (*seen.busy, *seen.waiting)
+        assert any(each.late or each.cause is Cause.BACKFILL for each in active)
+        quiet = replace(quiet, lifts=looked.plan.lifts)
     if looked.plan.coming == () and again.coming is None:
         # It forgets what an earlier version has written down; the second look has nothing to forget.
         quiet = replace(quiet, coming=())
