@@ -91,8 +91,9 @@ def test_looking_again_at_the_same_moment_decides_nothing_new(history: History) 
     assert again.filling is None or not again.filling.ids
     quiet = replace(again, cancels=(), cancels_because="", revision=looked.plan.revision, filling=None)
     if seen.backfill is not None:
-        # Its pace may say another moment to look again: nothing was decided by that.
-        quiet = replace(quiet, wake_at=looked.plan.wake_at)
+        # Its pace may say another moment to look again: nothing was decided by that. And an instant that the first look
+        # created late may have been the last to be filled: the second look finds it, and awaits no end.
+        quiet = replace(quiet, wake_at=looked.plan.wake_at, awaits_ends=looked.plan.awaits_ends)
     if again.lifts:
         # What waits on time lets late ones out of their lane again, in which they no longer are: that changes nothing.
         active = (*seen.busy, *seen.waiting)
