@@ -227,8 +227,8 @@ class RedisStore:
         """Let the verb change the copy, and write what it changed; again if another process was faster.
 
         `reads_own` says that the verb reads no rows but those that it names, and their jobs. If another process was
-        faster and changed none of these, the changes are sent again as they are. That saves three busy processes 18 %
-        of their processor time (bench/redis_store.py).
+        faster and changed none of these, the changes are sent again as they are. Three busy processes finish 18 to
+        29 % more a second by it (bench/redis_store.py, three pairs in turns on a quiet machine).
         """
         async with self._turn:
             replica = await self._synced()
