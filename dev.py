@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Everything a developer does here, with nothing installed but Python.
 
-    python3 dev.py run [--seconds n]   show a node at work: a few lively jobs, until Ctrl-C
+    python3 dev.py run [--seconds n]   show a node at work: a few lively jobs, until Ctrl-C; --port n for its pages
     python3 dev.py test [pytest args]  run the tests; they start the servers and the browser they need
     python3 dev.py test --explore …    the same, with new examples for the laws instead of the fixed ones
     python3 dev.py check               format, lint, types, layers, lock files, tidiness
     python3 dev.py docs                write what follows from policies and contract, check links, run examples on pages
     python3 dev.py bench [name ...]    measure against peers
+    python3 dev.py audit               ask an advisory database about what the lock files name
     python3 dev.py lock [--upgrade]    write the hashed lock files anew
     python3 dev.py setup               only make or refresh the environment
 
@@ -42,7 +43,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "everytick.stamp"
 MADE_BY = VENV / "everytick.made-by"
-EXTRA_STAMPS = {name: VENV / f"everytick.{name}.stamp" for name in ("bench", "ray")}
+EXTRA_STAMPS = {name: VENV / f"everytick.{name}.stamp" for name in ("audit", "bench", "ray")}
 SERVERS = VENV / "servers"
 REQUIREMENTS = ROOT / "requirements"
 
@@ -57,8 +58,15 @@ LOCK_ARGUMENTS = {
     "dev": ["pyproject.toml", *(part for extra in DEV_EXTRAS for part in ("--extra", extra))],
     "bench": ["--constraint", "requirements/dev.lock"],
     "ray": ["--constraint", "requirements/dev.lock"],
+    "audit": ["--constraint", "requirements/dev.lock"],
     "servers": ["--no-deps"],
 }
+
+# All that a lock file names is asked about as it stands there, and nothing is installed for it.
+AUDITED = (
+    *("-m", "pip_audit", "--format", "json", "--progress-spinner", "off"),
+    *("--disable-pip", "--require-hashes", "--requirement"),
+)
 
 # What pip and uv say when they cannot reach an index.
 OFFLINE_SIGNS = (
@@ -189,6 +197,34 @@ def bench(arguments: Sequence[str]) -> int:
     return int(any(codes))
 
 
+def audit(arguments: Sequence[str]) -> int:
+    """An advisory database was asked about every locked package; 1 if one is affected or was not answered for."""
+    refuse_arguments("audit", arguments)
+    python = environment()
+    install_extra("audit")
+    return max([judge_audit(name, quietly([python, *AUDITED, f"requirements/{name}.lock"])) for name in LOCK_ARGUMENTS])
+
+
+def judge_audit(name: str, done: "subprocess.CompletedProcess[str]") -> int:
+    """Print what was found about one lock file; 1 unless every package was asked about and none is affected."""
+    told = next((line for line in done.stdout.splitlines() if line.startswith('{"dependencies"')), None)
+    if told is None:
+        print(f"requirements/{name}.lock: no advisory database can be reached, so nothing was audited; run this again")
+        return 1
+    packages = json.loads(told)["dependencies"]
+    skipped = [each["name"] for each in packages if "skip_reason" in each]
+    affected = [f"{each['name']} {each['version']}: {bad['id']}" for each in packages for bad in each.get("vulns", ())]
+    print(
+        f"requirements/{name}.lock: {len(packages)} packages, {len(affected)} affected, {len(skipped)} not answered for"
+    )
+    for line in affected:
+        print(f"  {line}")
+    if skipped:
+        more = " …" if len(skipped) > 5 else ""
+        print(f"  the database does not know {', '.join(skipped[:5])}{more}")
+    return int(bool(affected or skipped))
+
+
 def lock(arguments: Sequence[str]) -> int:
     """The lock files hold names, versions and hashes of what pyproject.toml and requirements/*.in ask for."""
     if list(arguments) not in ([], ["--upgrade"]):
@@ -206,6 +242,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "check": check,
     "docs": docs,
     "bench": bench,
+    "audit": audit,
     "lock": lock,
     "setup": setup,
 }

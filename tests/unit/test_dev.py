@@ -38,7 +38,9 @@ def test_help_explains_every_command(dev: ModuleType) -> None:
 
 
 def test_an_unknown_command_is_answered_with_the_known_ones(dev: ModuleType) -> None:
-    with pytest.raises(SystemExit, match=r"no command 'tset'; there are: run, test, check, docs, bench, lock, setup"):
+    with pytest.raises(
+        SystemExit, match=r"no command 'tset'; there are: run, test, check, docs, bench, audit, lock, setup"
+    ):
         dev.main(["tset"])
 
 
@@ -74,7 +76,7 @@ def test_an_address_in_a_lock_file_is_refused(dev: ModuleType) -> None:
     [
         ("requirements/tools.in", "nox\n", ["tools"]),
         ("requirements/dev.in", "nox\n", ["dev"]),
-        ("requirements/dev.lock", "# other versions\n", ["bench", "ray"]),
+        ("requirements/dev.lock", "# other versions\n", ["bench", "ray", "audit"]),
         ("requirements/servers.in", "nox\n", ["servers"]),
     ],
 )
@@ -187,3 +189,22 @@ def test_what_was_explored_and_failed_is_told_how_to_be_kept(
     assert dev.main(["test", "--explore", "tests/test_law.py"]) == 1
     assert "write it above the test as @example" in capfd.readouterr().err
     assert list((dev.ROOT / ".hypothesis" / "examples").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        ('{"dependencies": [{"name": "a", "version": "1", "vulns": []}]}', 0, "1 packages, 0 affected, 0 not answered"),
+        ('{"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "PYSEC-1"}]}]}', 1, "a 1: PYSEC-1"),
+        ('{"dependencies": [{"name": "a", "skip_reason": "?"}]}', 1, "the database does not know a"),
+        ("Traceback: connection refused", 1, "nothing was audited; run this again"),
+    ],
+)
+def test_an_audit_is_good_only_if_every_package_was_asked_about(
+    dev: ModuleType, capsys: pytest.CaptureFixture[str], answer: str, code: int, said: str
+) -> None:
+    """S18: a registry that knows no advisories is not taken for one that has none to tell."""
+    done = subprocess.CompletedProcess([], 0, f"noise\n{answer}\n")
+
+    assert dev.judge_audit("dev", done) == code
+    assert said in capsys.readouterr().out
