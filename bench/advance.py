@@ -23,7 +23,7 @@ from everytick.domain.statuses import OccurrenceStatus, RunStatus
 from everytick.domain.steps import (
     AttemptEnded,
     Claimed,
-    Event,
+    LifeEvent,
     OccurrenceHeader,
     OccurrenceLife,
     RunState,
@@ -75,12 +75,12 @@ LIVES = [
 ]
 
 
-def events_of(life: Life) -> list[tuple[OccurrenceHeader, OccurrenceLife, Event, datetime]]:
+def events_of(life: Life) -> list[tuple[OccurrenceHeader, OccurrenceLife, LifeEvent, datetime]]:
     """Live one life and return what `advance` was asked on the way."""
     now, asked = NOON, []
     occurrence, rules = occurrence_of(life.job, NOON), rules_of(life.job)
     header, stands = header_of(occurrence, rules), life_of(occurrence, rules)
-    coming: list[Event] = [Claimed()]
+    coming: list[LifeEvent] = [Claimed()]
     while coming:
         asked.append((header, stands, coming.pop(0), now))
         step = advance(*asked[-1])

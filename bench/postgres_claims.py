@@ -78,7 +78,7 @@ async def claimer(store: PostgresStore, node: str, size: int, taken: list[float]
 
 
 async def race(store: PostgresStore, size: int, ready: int) -> Pair:
-    """Let all claimers take from one line until it is empty; nobody gets what another has."""
+    """Let all claimers take from one line until it is empty; no claimer gets what another has."""
     kit.OCCURRENCES = ready
     await kit.fill(store.url, "all pending")
     async with connected(store) as made:

@@ -4,7 +4,7 @@
 
 40,000 single-task occurrences of 1,000 jobs, in batches, on a server that writes to disk
 before it answers (fsync and synchronous_commit on). The next batch is claimed while the
-last one is written, as an executor does; what `advance` takes is part of it. Beside it
+last one is written, as a node does; what `advance` takes is part of it. Beside it
 stands the limit: bare SQL that claims and finishes as many with rows of occurrence, run
 and attempt, and knows nothing of schedules, fences or jobs. The ratio is what to look at,
 because the machine is shared. Statistics are taken on an empty table, on one where

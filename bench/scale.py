@@ -99,7 +99,7 @@ async def on_postgres(tasks: int, address: str, server: int) -> None:
 
 
 async def moving(source: Path, address: str, server: int) -> None:
-    """Move a store that nobody uses, and tell."""
+    """Move a store that is not in use, and tell."""
     db = await asyncpg.connect(address)
     await db.execute("drop schema if exists everytick cascade")
     await db.close()

@@ -9,10 +9,10 @@ The store holds 10,000 jobs and a million occurrences. One process runs a node w
 dashboard; this one asks. Every page is opened 20 times on one connection: the first opening is printed by itself, since
 a dear page is kept for a moment afterwards, and the median is judged. Then every page and call is asked for as by
 different browsers, so that no kept page answers, and the processor's time for one of them is printed: that of the
-process and of the server, less what the node takes while nobody asks. Then 200 requests a second of mixed reads, pages
+process and of the server, less what the node takes without requests. Then 200 requests a second of mixed reads, pages
 and API in turn, come evenly for 20 seconds, whether earlier ones are answered or not: a request counts from when it was
-to be sent. Lateness is that of ten jobs every second, in four turns of 15 seconds: nobody looks, 20 dashboards are open
-and live, 20 dashboards, nobody. So what else goes on counts for both. At last 100 event streams are open and the agenda
+to be sent. Lateness is that of ten jobs every second, in four turns of 15 seconds: no reader, 20 dashboards are open
+and live, 20 dashboards, no reader. What else goes on counts for both. At last 100 event streams are open and the agenda
 is asked for while the process is told to stop. It takes about three minutes for each store.
 """
 
@@ -178,7 +178,7 @@ async def budgets(url: str, paths: Sequence[str], scale: Scale) -> bool:
 class Spent:
     """The processor's seconds that requests take, of the process and of the server behind it.
 
-    What both take while nobody asks is measured first, and is no part of it.
+    What both take without requests is measured first, and is no part of it.
     """
 
     def __init__(self, pids: Sequence[int]) -> None:
@@ -186,7 +186,7 @@ class Spent:
         self._begin: tuple[float, list[float]] = (0.0, [])
 
     async def rest(self, seconds: float) -> None:
-        """Measure what is spent while nobody asks."""
+        """Measure what is spent without requests."""
         self.begin()
         await asyncio.sleep(seconds)
         self._idle = [each / seconds for each in self.so_far()]
