@@ -4,7 +4,7 @@
     python3 dev.py run --seconds 20     stops itself
 
 On a terminal the view is drawn anew four times a second; into a pipe every event is a line. Both show the
-address of the dashboard. What the view shows of the store is read with plain SQL, as anybody could.
+address of the dashboard. What the view shows of the store is read with plain SQL, as any program could.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from pathlib import Path
 
 from everytick import Context, Event, Everytick, Retry, every
 
+HOST, PORT = "127.0.0.1", 8484
 LATEST = 10
 PAINT = {"completed": "32", "success": "32", "failed": "31", "timeout": "31", "skipped": "33", "running": "36"}
 
@@ -122,7 +123,7 @@ def asked(database: Path, question: str) -> list[tuple[str, ...]]:
 
 
 def painted(text: str, status: str) -> str:
-    """Return the text in the colour of a status, unless somebody wants none."""
+    """Return the text in the colour of a status, unless the environment refuses colours."""
     code = None if os.environ.get("NO_COLOR") else PAINT.get(status)
     return f"\x1b[{code}m{text}\x1b[0m" if code else text
 
@@ -181,32 +182,32 @@ def summary(database: Path) -> list[str]:
 
 
 def main() -> None:
-    """Run the demo until somebody stops it."""
+    """Run the demo until a person stops it."""
     parser = argparse.ArgumentParser(prog="dev.py run", description="A few lively jobs, and what they do.")
     parser.add_argument("--seconds", type=float, help="stop after so many seconds instead of waiting for Ctrl-C")
-    seconds: float | None = parser.parse_args().seconds
+    parser.add_argument("--port", type=int, help="where the dashboard is served; 0 means any free port")
+    given = parser.parse_args()
+    seconds: float | None = given.seconds
     with tempfile.TemporaryDirectory(prefix="everytick-demo-") as folder:
         database = Path(folder) / "everytick.db"
         # What the node tells the person who started it would stand in the middle of the view.
         logging.basicConfig(filename=Path(folder) / "demo.log", level=logging.INFO)
-        run(database, seconds)
+        run(database, seconds, web_address(PORT) if given.port is None else f"{HOST}:{given.port}")
         print("\n".join(["", *summary(database)]), flush=True)
 
 
-def web_address() -> str:
-    """Return where the dashboard is served: at its usual port, or at any free one if that is taken."""
-    from everytick.app.serving import HOST, PORT
-
+def web_address(port: int) -> str:
+    """Return where the dashboard is served: at this port, or at any free one if that is taken."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, PORT))
+            probe.bind((HOST, port))
         except OSError:
             return f"{HOST}:0"
-    return f"{HOST}:{PORT}"
+    return f"{HOST}:{port}"
 
 
-def run(database: Path, seconds: float | None) -> None:
+def run(database: Path, seconds: float | None, web: str) -> None:
     """Run the jobs on this file, and show them, until a signal comes."""
     tick = Everytick(f"sqlite:///{database}", name="demo")
     define_jobs(tick)
@@ -238,7 +239,7 @@ def run(database: Path, seconds: float | None) -> None:
     if painter is not None:
         painter.start()
     try:
-        tick.run(web=web_address())
+        tick.run(web=web)
     finally:
         is_over.set()
         if clock is not None:

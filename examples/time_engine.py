@@ -64,7 +64,7 @@ def print_nights() -> None:
 
 
 def print_mistakes() -> None:
-    """Show what somebody who mistypes is told."""
+    """Show what a person who mistypes is told."""
     print("And when something is wrong:\n")
     for text in ("*/5 9-17 * * mon-frj", "30 2 * * *; tz=Europe/Berln", "0 30 9 * * 1", "every 90"):
         try:

@@ -1,4 +1,4 @@
-"""A certificate authority for one test: made by openssl, trusted by nobody else, and thrown away with its folder."""
+"""A certificate authority for one test: made by openssl, trusted by it alone, and thrown away with its folder."""
 
 import ssl
 import subprocess

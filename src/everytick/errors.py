@@ -54,6 +54,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 _SHOWN = 120
+"""Characters of a text in a message, where the message says nothing else."""
 
 
 def shown(text: object, limit: int = _SHOWN) -> str:

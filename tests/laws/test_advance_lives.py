@@ -16,7 +16,7 @@ from hypothesis import event as note
 from hypothesis import strategies as st
 
 from everytick.deciding.advance import advance, advance_in_full
-from everytick.deciding.life import plain_step
+from everytick.deciding.plain_steps import plain_step
 from everytick.domain.job import Job
 from everytick.domain.outcome import Canceled, Failed, Lost, Outcome, Succeeded, TimedOut
 from everytick.domain.retry import Retry
@@ -26,7 +26,7 @@ from everytick.domain.steps import (
     CancelRequested,
     Claimed,
     DeadlinePassed,
-    Event,
+    LifeEvent,
     Step,
     Stopping,
     WaitOver,
@@ -82,9 +82,9 @@ def jobs(draw: st.DrawFn) -> Job:
     )
 
 
-def likely(life: Life) -> list[st.SearchStrategy[Event]]:
+def likely(life: Life) -> list[st.SearchStrategy[LifeEvent]]:
     """What an owner would tell of this life next."""
-    found: list[st.SearchStrategy[Event]] = [
+    found: list[st.SearchStrategy[LifeEvent]] = [
         st.builds(AttemptEnded, st.just(task), st.just(number), OUTCOMES) for task, number in life.open.items()
     ]
     waiting = [task.name for task in life.rules.tasks if life.run(task.name).resume_at is not None]
@@ -95,7 +95,7 @@ def likely(life: Life) -> list[st.SearchStrategy[Event]]:
     return found
 
 
-def disturbing() -> st.SearchStrategy[Event]:
+def disturbing() -> st.SearchStrategy[LifeEvent]:
     """What may come at any time, also when it makes no sense."""
     task, number = st.sampled_from(NAMES), st.integers(1, 3)
     return st.one_of(
@@ -109,7 +109,7 @@ def disturbing() -> st.SearchStrategy[Event]:
     )
 
 
-def happens(life: Life, told: Event) -> None:
+def happens(life: Life, told: LifeEvent) -> None:
     """Deliver one event to the node that it would reach."""
     names = {task.name for task in life.rules.tasks}
     if isinstance(told, (AttemptEnded, WaitOver)) and told.task not in names:
@@ -143,7 +143,7 @@ def live_on(life: Life) -> None:
 class Compared(Life):
     """A life in which every snapshot that `advance` was given is compared with a copy that was made before."""
 
-    def take(self, event: Event) -> Step:
+    def take(self, event: LifeEvent) -> Step:
         given, before, told = self.state, copy.deepcopy(self.state), copy.deepcopy(event)
         step = super().take(event)
         assert given == before, "advance changed its snapshot"

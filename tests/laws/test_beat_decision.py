@@ -98,7 +98,7 @@ def test_a_beat_that_looks_often_enough_runs_every_time(zone: str, begin: dateti
 def test_the_job_id_follows_from_schedule_and_time_alone(
     entry: RegisteredSchedule, through: datetime, one: timedelta, other: timedelta
 ) -> None:
-    """S3-020: whoever decides, from whatever record, names the same job."""
+    """S3-020: any beat, from any record, names the same job."""
     first = decide(entry, known(entry, through), through + one)
     second = decide(entry, known(entry, through + one - min(one, other)), through + one)
 

@@ -42,7 +42,7 @@ Deed = tuple[float, str]
 # ------------------------------------------------------------------------------------------------ what there may be
 
 # Instants lie on whole tens of seconds; bodies, deeds and outages never end there, nor where each other does: who is
-# first of two at one moment is anybody's guess, and a node may need a quarter of a second to tell a task to stop.
+# first of two at one moment is not determined, and a node may need a quarter of a second to tell a task to stop.
 POLICIES = st.fixed_dictionaries(
     {"rule": st.sampled_from(["every 10s", "every 20s", "(every 30s) | (every 50s)"])},
     optional={

@@ -60,6 +60,18 @@ def test_what_ran_is_never_folded_and_keeps_its_proportion(pairs: list[tuple[int
     assert max(rates) - min(rates) < 1e-9
 
 
+@given(st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=12), st.floats(0, 0.25))
+def test_the_room_behind_the_last_end_is_what_was_asked_for_and_is_never_folded(
+    pairs: list[tuple[int, int]], share: float
+) -> None:
+    busy = [(ZERO + timedelta(seconds=min(pair)), ZERO + timedelta(seconds=max(pair) + 1)) for pair in pairs]
+    last = max(end for _, end in busy)
+    scale = folded_scale(ZERO, last, busy).with_room_behind(share)
+
+    assert abs(scale(last) - (1 - share)) < 1e-3
+    assert all(fold.end < last for fold in scale.folds)
+
+
 @given(st.lists(st.integers(0, 10**9), min_size=3, max_size=30))
 def test_what_is_usual_lies_between_the_shortest_and_the_longest(lengths: list[int]) -> None:
     found = usual([timedelta(microseconds=each) for each in lengths])

@@ -1,4 +1,4 @@
-"""The runs to come that a plan writes down are those that anybody finds who asks after its commit."""
+"""The runs to come that a plan writes down are those that a question after its commit finds."""
 
 from dataclasses import replace
 from datetime import timedelta

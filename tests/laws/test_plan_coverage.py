@@ -5,8 +5,10 @@ from itertools import pairwise
 
 from hypothesis import given, settings
 
+from everytick.deciding.coverage import CoverageState, coverage_spans
 from everytick.domain.ids import occurrence_id
 from everytick.domain.occurrence import Cause
+from everytick.domain.questions import Covered
 from tests.laws.worlds import History, Looked, histories, named, said_by_hand
 
 
@@ -67,3 +69,23 @@ def test_no_instant_is_created_twice_in_a_life(history: History) -> None:
     created = Counter(each.id for looked in history for each in looked.plan.creations if each.cause is Cause.SCHEDULE)
 
     assert [id_ for id_, times in created.items() if times > 1] == []
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_the_ledger_of_a_job_gives_the_reason_of_every_instant_that_was_decided(history: History) -> None:
+    """B7: each instant once. What was decided has a run or the reason of a span; with its run deleted it is unknown."""
+    for looked in history:
+        instants = sorted({at for at, _ in named(looked.snapshot, looked.snapshot.watermark, looked.plan.watermark)})
+        asked = [(at, None) for at in instants]
+        runs = [
+            Covered(each.id, each.covers_after, each.covers_through, each.status, each.cause, each.scheduled_for)
+            for each in looked.plan.creations
+        ]
+        ledger = coverage_spans(asked, runs, spans=looked.plan.spans)
+        assert sum(span.count for span in ledger) == len(instants), looked
+        assert "no occurrence" not in [span.why for span in ledger], looked
+        deleted = coverage_spans(asked, [], spans=looked.plan.spans, floor=looked.plan.watermark)
+        told = {span.why for span in deleted if span.state is CoverageState.MISSING}
+        assert "no occurrence" not in told, looked
+        assert sum(span.count for span in deleted) == len(instants), looked

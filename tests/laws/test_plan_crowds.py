@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from everytick.deciding.plan import plan
@@ -38,16 +38,19 @@ def settled(seen: JobSnapshot, now: datetime, shown: int) -> tuple[JobSnapshot, 
     raise AssertionError(f"planning with {shown} in view does not come to an end: {decided}")
 
 
+def in_line(nth: int, cause: Cause = Cause.SCHEDULE, status: str = "queued") -> Active:
+    """Return the one of the nth hour."""
+    at = BEGIN + nth * HOUR
+    return Active(f"occ_{nth:012d}", at, at, OccurrenceStatus(status), cause)
+
+
 @st.composite
 def crowds(draw: st.DrawFn) -> list[Active]:
     """Some that are busy and some that wait, of instants and of requests, all before now."""
     statuses = st.sampled_from(["pending", "running", "awaiting_retry", "queued", "queued", "queued"])
     causes = st.sampled_from([Cause.SCHEDULE, Cause.SCHEDULE, Cause.TRIGGER])
     drawn = draw(st.lists(st.tuples(statuses, causes), min_size=1, max_size=30))
-    return [
-        Active(f"occ_{nth:012d}", BEGIN + nth * HOUR, BEGIN + nth * HOUR, OccurrenceStatus(status), cause)
-        for nth, (status, cause) in enumerate(drawn, start=1)
-    ]
+    return [in_line(nth, cause, status) for nth, (status, cause) in enumerate(drawn, start=1)]
 
 
 def job_with(active: list[Active], **policies: object) -> JobSnapshot:
@@ -65,6 +68,13 @@ def places(seen: JobSnapshot) -> dict[str, str]:
     st.sampled_from([Overlap.SKIP, Overlap.QUEUE, Overlap.QUEUE_LATEST, Overlap.ALLOW]),
     st.none() | st.integers(1, 40),
     st.integers(2, 12),
+)
+@example(
+    # Of the first two in line only one is in view: the newcomer must not take the place of the other.
+    [in_line(1), in_line(2), in_line(3, Cause.TRIGGER), in_line(4)],
+    Overlap.ALLOW,
+    2,
+    2,
 )
 def test_who_is_in_view_does_not_change_who_comes_in(
     active: list[Active], overlap: Overlap, limit: int | None, shown: int

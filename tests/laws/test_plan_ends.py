@@ -4,17 +4,45 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from everytick import schedule
 from everytick.deciding.plan import plan
 from everytick.domain.decisions import Plan
 from everytick.domain.job import define_job, define_task
+from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Active, Edition, JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
-from tests.laws.worlds import BEGIN, MINUTE, TICK, History, committed, finish, histories, newborn, start
+from tests.laws.worlds import (
+    BEGIN,
+    MINUTE,
+    TICK,
+    History,
+    committed,
+    finish,
+    histories,
+    life,
+    newborn,
+    request,
+    start,
+)
 
 PARKED = OccurrenceStatus.AWAITING_RETRY
+
+# The backfill gets ten places now and wakes its job in a second: a look before that would give it the places due.
+PACED = life(
+    "*/7 * * * *",
+    {"overlap": "allow"},
+    [(request(Cause.BACKFILL, 0, None, 65, again=False), 0 * MINUTE, True)],
+    100,
+)
+# One of the backfill is pending, where one may be busy: the next place comes with its end, which is awaited.
+ONE_BY_ONE = life(
+    "0 * * * *",
+    {},
+    [(request(Cause.BACKFILL, 0, None, 200, again=False), 0 * MINUTE, True)],
+    100,
+)
 
 
 def _ends(seen: JobSnapshot, now: datetime) -> Iterator[JobSnapshot]:
@@ -27,6 +55,12 @@ def _ends(seen: JobSnapshot, now: datetime) -> Iterator[JobSnapshot]:
     yield seen
 
 
+def _fills(seen: JobSnapshot, now: datetime) -> bool:
+    """Whether the open backfill would get places at this moment."""
+    filling = plan(seen, now).filling
+    return filling is not None and bool(filling.ids)
+
+
 def _decides(made: Plan) -> bool:
     decisions = (made.creations, made.releases, made.endings, made.cancels, made.spans, made.answers, made.used)
     return any(decisions) or made.rescheduled or made.cancels_before is not None
@@ -34,16 +68,24 @@ def _decides(made: Plan) -> bool:
 
 @settings(max_examples=200)
 @given(histories())
+@example(PACED)
+@example(ONE_BY_ONE)
 def test_nothing_follows_from_an_end_that_a_plan_does_not_await(history: History) -> None:
-    """Liveness: a plan at `wake_at` instead of at such an end has missed nothing."""
+    """Liveness: a plan at `wake_at` instead of at such an end has missed nothing.
+
+    Each moment brings an open backfill more places by its pace, and `wake_at` only says when they are given out. So the
+    backfill is looked at by itself: if it gets places after an end, it would get some without that end too.
+    """
     for looked in history:
         now, wake_at = looked.now, looked.plan.wake_at
         if looked.plan.awaits_ends or (wake_at is not None and wake_at <= now):
             continue
         last = now + timedelta(days=2) if wake_at is None else wake_at - TICK
-        for after in _ends(committed(looked.snapshot, looked.plan), now):
+        before = committed(looked.snapshot, looked.plan)
+        for after in _ends(before, now):
             for moment in {now, now + (last - now) / 2, last}:
-                again = plan(after, moment)
+                assert _fills(before, moment) or not _fills(after, moment), (looked, moment)
+                again = plan(replace(after, backfill=None), moment)
                 assert not _decides(again), (looked, moment, again)
                 sooner = again.wake_at is not None and (wake_at is None or again.wake_at < wake_at)
                 assert not sooner, (looked, moment, again)

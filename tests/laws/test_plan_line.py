@@ -7,13 +7,28 @@ from hypothesis import example, given, settings
 from everytick.domain.decisions import Why
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import LateOverlap, Overlap
-from everytick.domain.snapshots import AdjustmentKind, JobSnapshot
+from everytick.domain.snapshots import AdjustmentKind, JobSnapshot, Missed
 from everytick.domain.statuses import ACTIVE, OccurrenceStatus
 from everytick.domain.upcoming import in_force
-from tests.laws.worlds import MINUTE, History, adjust, committed, edit, histories, life, named, reschedule, settled
+from tests.laws.worlds import (
+    MINUTE,
+    History,
+    adjust,
+    committed,
+    edit,
+    histories,
+    life,
+    named,
+    pause,
+    request,
+    reschedule,
+    retire,
+    settled,
+    start,
+)
 
 # Of what is due only the one on time is kept, and it finds the job busy with a run that was on time too. The late
-# one that somebody set by hand is not kept, though no span can hold it: it is a row of its own, skipped or missed.
+# one that a person set by hand is not kept, though no span can hold it: it is a row of its own, skipped or missed.
 RESCHEDULED = life(
     "0 * * * *",
     {},
@@ -28,6 +43,31 @@ MOVED = life(
     "*/7 * * * *",
     {"recovery": "mark_as_missed"},
     [(None, 10 * MINUTE, True), (None, 11 * MINUTE, True), (adjust(AdjustmentKind.MOVE, 0, 1), 194 * MINUTE, True)],
+    100,
+)
+
+
+# The next look sees the restart of 09:00 while the pause holds one of 08:50 in line: neither may wait for the other.
+RESTARTED = life(
+    "0 * * * *",
+    {"overlap": "skip", "restart_schedule": "*/50 * * * *", "grace": "20m"},
+    [
+        (None, 434 * MINUTE, True),
+        (None, 99 * MINUTE, True),
+        (start(0, OccurrenceStatus.AWAITING_RETRY, True), 7 * MINUTE, True),
+        (pause(None, Missed.SKIP), 0 * MINUTE, True),
+    ],
+    100,
+)
+# A removed job is asked for a replay and, before that, for a run at a time that comes with its retirement.
+REMOVED = life(
+    "0 * * * *",
+    {},
+    [
+        (request(Cause.TRIGGER, 0, None, 1, again=True), 0 * MINUTE, False),
+        (request(Cause.TRIGGER, 1, None, 0, again=False), 0 * MINUTE, False),
+        (retire(0), 2 * MINUTE, True),
+    ],
     100,
 )
 
@@ -103,7 +143,7 @@ def test_a_catch_up_costs_no_live_instant(history: History) -> None:
             continue
         settings = in_force(seen.editions, now).settings
         scheduled = [each for each in looked.plan.creations if each.cause is Cause.SCHEDULE]
-        # A late one that somebody set by hand is a row also where it is not kept, and then takes no room.
+        # A late one that a person set by hand is a row also where it is not kept, and then takes no room.
         kept = [each for each in scheduled if each.late and each.status in ACTIVE]
         waits = [each for each in seen.waiting if each.late and each.cause is Cause.SCHEDULE]
         gone = {each.id for each in looked.plan.endings}
@@ -119,6 +159,7 @@ def test_a_catch_up_costs_no_live_instant(history: History) -> None:
 
 @settings(max_examples=60)
 @given(histories())
+@example(RESTARTED)
 def test_every_waiting_occurrence_has_a_busy_one_before_it(history: History) -> None:
     """Liveness; F4: and none waits while there is room, unless the job is planned again at once."""
     for looked in history:
@@ -152,6 +193,7 @@ def test_no_plan_makes_more_busy_than_may_be(history: History) -> None:
 
 @settings(max_examples=120)
 @given(histories())
+@example(REMOVED)
 def test_occurrences_start_in_the_order_of_the_line(history: History) -> None:
     """S4-017; order; C-12, S4-019: by (line_at, id), and none is released before one that waits longer."""
     for looked in history:
@@ -167,6 +209,7 @@ def test_occurrences_start_in_the_order_of_the_line(history: History) -> None:
 
 @settings(max_examples=120)
 @given(histories())
+@example(RESTARTED)
 def test_every_request_is_answered(history: History) -> None:
     """Nothing unanswered: unless the job is disabled, or the plan is full and the planner comes straight back.
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from everytick.deciding.plain_plans import plain_plan
 from everytick.deciding.plan import plan, plan_in_full
-from everytick.deciding.tick import plain_tick
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, AdjustmentKind, Ended, JobSnapshot
 from tests.laws.worlds import (
@@ -21,15 +21,41 @@ from tests.laws.worlds import (
     adjust,
     committed,
     edit,
+    finish,
     histories,
+    life,
     newborn,
     policies,
+    request,
     reschedule,
     settled,
 )
 
 FIXED = tuple(rule for rule in RULES if "after" not in rule)
 OPEN: dict[str, Any] = {"recovery": "execute_all", "overlap": "allow", "late_cap": 1_000_000}
+
+
+# The restart of 00:50 comes while the watermark waits for an end: it stops no occurrence that the first look let in.
+RESTARTED = life(
+    "after: 10m",
+    {"overlap": "skip", "restart_schedule": "*/50 * * * *"},
+    [(None, 10 * MINUTE, True), (finish(0, well=False), 40 * MINUTE, True)],
+    2,
+)
+# The instant that is due comes in, so that the one place in line is left for the backfill, in the first look too.
+FILLED = life(
+    "0 * * * *",
+    {"max_queued": 1},
+    [(None, 0 * MINUTE, True), (request(Cause.BACKFILL, 0, None, 1, again=False), 60 * MINUTE, True)],
+    100,
+)
+# The instant on time is skipped, so that the one place in line is left for the backfill.
+SKIPPED = life(
+    "0 * * * *",
+    {"max_queued": 1},
+    [(None, 60 * MINUTE, True), (request(Cause.BACKFILL, 0, None, 90, again=False), 60 * MINUTE, True)],
+    100,
+)
 
 
 def _written_before() -> st.SearchStrategy[list[Fact]]:
@@ -77,6 +103,9 @@ def test_live_and_late_create_the_same_occurrences(
 
 @settings(max_examples=120)
 @given(histories())
+@example(RESTARTED)
+@example(FILLED)
+@example(SKIPPED)
 def test_looking_again_at_the_same_moment_decides_nothing_new(history: History) -> None:
     """S0-013; idempotence; S0-098: once a plan was not cut there is nothing left to decide."""
     assume(history)
@@ -91,9 +120,8 @@ def test_looking_again_at_the_same_moment_decides_nothing_new(history: History) 
     assert again.filling is None or not again.filling.ids
     quiet = replace(again, cancels=(), cancels_because="", revision=looked.plan.revision, filling=None)
     if seen.backfill is not None:
-        # Its pace may say another moment to look again: nothing was decided by that. And an instant that the first look
-        # created late may have been the last to be filled: the second look finds it, and awaits no end.
-        quiet = replace(quiet, wake_at=looked.plan.wake_at, awaits_ends=looked.plan.awaits_ends)
+        # Its pace may say another moment to look again: nothing was decided by that.
+        quiet = replace(quiet, wake_at=looked.plan.wake_at)
     if again.lifts:
         # What waits on time lets late ones out of their lane again, in which they no longer are: that changes nothing.
         active = (*seen.busy, *seen.waiting)
@@ -113,6 +141,7 @@ def test_looking_again_at_the_same_moment_decides_nothing_new(history: History) 
         answers=(),
         used=(),
         filling=None,
+        stopped_at=None,
     )
     assert quiet == replace(nothing, rescheduled=False, narrowed=False)
     assert set(again.cancels) <= asked
@@ -139,7 +168,7 @@ def test_a_plan_leaves_its_snapshot_as_it_was(history: History) -> None:
 
 @settings(max_examples=400)
 @given(st.sampled_from(RULES), policies(), st.integers(0, 40_000), st.integers(0, 4_000), st.booleans())
-def test_the_plain_tick_is_what_the_whole_decision_says(
+def test_the_plain_plan_is_what_the_whole_decision_says(
     rule: str, given_policies: dict[str, Any], begun: int, waited: int, ended: bool
 ) -> None:
     """The shortcut decides nothing of its own."""
@@ -148,20 +177,20 @@ def test_the_plain_tick_is_what_the_whole_decision_says(
     end = Ended(watermark, watermark, watermark) if ended else None
     seen = replace(newborn(rule, given_policies), watermark=watermark, last_end=end, last_success=end)
 
-    assert (plain_tick(seen, now) or plan_in_full(seen, now)) == plan_in_full(seen, now)
+    assert (plain_plan(seen, now) or plan_in_full(seen, now)) == plan_in_full(seen, now)
 
 
 @settings(max_examples=60)
 @given(histories())
-def test_the_plain_tick_is_taken_for_nothing_else(history: History) -> None:
+def test_the_plain_plan_is_taken_for_nothing_else(history: History) -> None:
     for looked in history:
         assert plan_in_full(looked.snapshot, looked.now, looked.limit) == looked.plan
 
 
-def test_the_plain_tick_is_taken() -> None:
+def test_the_plain_plan_is_taken() -> None:
     seen = newborn("0 * * * *", {})
 
-    assert plain_tick(seen, BEGIN + 60 * MINUTE) == plan(seen, BEGIN + 60 * MINUTE) is not None
+    assert plain_plan(seen, BEGIN + 60 * MINUTE) == plan(seen, BEGIN + 60 * MINUTE) is not None
 
 
 def test_the_world_in_these_laws_is_not_empty() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from everytick import after_completion, any_of, cron, every, once, repeat, schedule
@@ -19,6 +19,12 @@ from tests.oracle.strategies import FOLDS, GAPS, PLACE, around_a_jump, expressio
 OFF = Calendar("off", dates=frozenset({date(2025, 3, 31), date(2018, 5, 5)}), weekdays=frozenset({7}))
 CALENDARS = {"off": OFF}
 TICK = timedelta(microseconds=1)
+
+
+# The clock of St. John's went back from 00:01 to 23:01: Saturday came again after a minute of Sunday.
+BACK_TO_SATURDAY = datetime(2010, 11, 7, 2, 31, tzinfo=UTC)
+EVERY_MINUTE = cron("* * * * *", tz="America/St_Johns", dst_fold="both").excluding(OFF)
+IN_SECOND_PASS = every("7d", start=BACK_TO_SATURDAY, tz="America/St_Johns").excluding(OFF, roll="next")
 
 
 @cache
@@ -87,6 +93,7 @@ def test_the_next_instant_is_later_and_is_its_own_last(question: tuple[Any, date
 
 @settings(max_examples=300, deadline=None)
 @given(asked())
+@example((EVERY_MINUTE, BACK_TO_SATURDAY - timedelta(minutes=1)))
 def test_the_last_instant_is_not_later_and_nothing_lies_between(question: tuple[Any, datetime]) -> None:
     """last_at(t) <= t, and the next one after it is after t; A9."""
     rule, at = question
@@ -120,6 +127,7 @@ def test_every_moment_before_the_next_instant_has_the_same_next(
 
 @settings(max_examples=200, deadline=None)
 @given(asked(), st.integers(0, 30 * 60), st.integers(0, 6))
+@example((IN_SECOND_PASS, BACK_TO_SATURDAY), 0, 0)
 def test_a_list_of_instants_is_the_chain_of_next(question: tuple[Any, datetime], minutes: int, limit: int) -> None:
     """S0-049: (after, through], in order; a limit cuts the list and changes nothing else."""
     rule, after = question

@@ -27,7 +27,7 @@ UNTIL = NOON + timedelta(hours=HOURS)
 RULES = st.sampled_from(
     ["3-59/5 * * * *", "20 * * * *", "every 7m", "1-59/20 * * * *", "(9-59/10 * * * *) | (every 25m)", "after: 11m"]
 )
-# No whole number of anybody's periods: who ends first and who begins at the same moment is anybody's guess.
+# No whole number of periods: which run ends first and which begins at the same moment is not determined.
 LENGTHS = st.integers(0, 25).map(lambda n: timedelta(seconds=n * 97 + 0.5))
 JOBS = st.lists(
     st.fixed_dictionaries(

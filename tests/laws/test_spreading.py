@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from everytick.deciding.spreading import MINUTE, Movable, spread
@@ -33,7 +33,23 @@ def test_no_job_leaves_its_window(fleet: list[Movable], enough: int) -> None:
         assert move.after != move.before
 
 
+def at(*minutes: int) -> tuple[datetime, ...]:
+    return tuple(START + minute * MINUTE for minute in minutes)
+
+
 @given(fleets(), st.integers(1, 4))
+@example(
+    # Runs of job-3 are under way together: where another runs, they make two more, not one.
+    fleet=[
+        Movable("job-0", at(1), timedelta(0)),
+        Movable("job-1", at(266), timedelta(0), 41 * MINUTE, 38 * MINUTE),
+        Movable("job-2", at(3), MINUTE),
+        Movable("job-3", at(2, 16, 18, 64, 248), 59 * MINUTE, 61 * MINUTE),
+        Movable("job-4", at(262), 45 * MINUTE, 2 * MINUTE),
+        Movable("job-5", at(75), 4 * MINUTE, 58 * MINUTE),
+    ],
+    enough=2,
+)
 def test_the_peak_never_rises_and_no_run_is_lost(fleet: list[Movable], enough: int) -> None:
     found = spread(fleet, START, THROUGH, enough=enough)
     assert found.peak_after <= found.peak_before

@@ -101,6 +101,7 @@ def committed(seen: JobSnapshot, plan: Plan) -> JobSnapshot:
             adjustments=_open(seen.adjustments, plan),
             reschedule=None if plan.rescheduled else seen.reschedule,
             narrowed_at=None if plan.narrowed else seen.narrowed_at,
+            stopped_at=plan.stopped_at or seen.stopped_at,
             pauses=tuple(each for each in seen.pauses if each.until is None or each.until > plan.watermark),
             editions=_needed(seen.editions, plan.watermark),
         ),
@@ -133,6 +134,7 @@ def _filled(backfill: OpenBackfill | None, plan: Plan) -> OpenBackfill | None:
         after=filling.after,
         through=filling.through,
         created=backfill.created + len(filling.ids),
+        existing=backfill.existing | {each.id for each in plan.creations},
         pace=filling.pace,
         paced_at=filling.paced_at,
         filled_at=filling.filled_at,
@@ -298,7 +300,11 @@ def reschedule(minutes: int) -> Fact:
     """The next run is set by hand."""
 
     def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
-        return replace(seen, reschedule=Rescheduled(now, now + minutes * MINUTE))
+        to = now + minutes * MINUTE
+        if any(each.at == to and each.vacates for each in seen.adjustments):
+            # As an application has it: the run of that very time has this id.
+            to += TICK
+        return replace(seen, reschedule=Rescheduled(now, to))
 
     return fact
 

@@ -210,15 +210,24 @@ def nearest_weekday(day: date) -> date:
     return min((d for d in choices if d.isoweekday() <= 5), key=lambda d: (abs(d - day), d))
 
 
+def _parts(text: str) -> list[str]:
+    parts = text.split(",")
+    need(not any(part.startswith("*") for part in parts))
+    return parts
+
+
 def matches_quartz_day(text: str, day: date) -> bool:
-    """Say whether the date matches a quartz day field."""
+    """Say whether the date matches a quartz day field; in a list, one of its parts."""
+    if "," in text:
+        # A wrong part is refused, also after one that matches.
+        return True in [matches_quartz_day(part, day) for part in _parts(text)]
     end = last_day(day)
     if text == "L":
         return day.day == end
     if text == "LW":
         return day == max(day.replace(day=n) for n in range(1, end + 1) if day.replace(day=n).isoweekday() <= 5)
     if text.startswith("L-"):
-        need(re.fullmatch("[0-9]{1,50}", text[2:]) and 1 <= int(text[2:]) <= 30)
+        need(re.fullmatch("[0-9]{1,50}", text[2:]) and 0 <= int(text[2:]) <= 30)
         return day.day == end - int(text[2:])
     if text.endswith("W"):
         wanted = _DAY.number(text[:-1])
@@ -227,7 +236,10 @@ def matches_quartz_day(text: str, day: date) -> bool:
 
 
 def matches_quartz_weekday(text: str, day: date) -> bool:
-    """Say whether the date matches a quartz weekday field, where 1 is Sunday."""
+    """Say whether the date matches a quartz weekday field, where 1 is Sunday; in a list, one of its parts."""
+    if "," in text:
+        # A wrong part is refused, also after one that matches.
+        return True in [matches_quartz_weekday(part, day) for part in _parts(text)]
     field = GRAMMAR["quartz"][5]
     number = day.isoweekday() % 7 + 1
     if text == "L":
@@ -236,7 +248,7 @@ def matches_quartz_weekday(text: str, day: date) -> bool:
         return number == field.number(text[:-1]) and day.day + 7 > last_day(day)
     if "#" in text:
         wanted, _, which = text.partition("#")
-        need(re.fullmatch("[1-5]", which))
+        need(re.fullmatch("0{0,50}[1-5]", which))
         return number == field.number(wanted) and (day.day - 1) // 7 + 1 == int(which)
     return number in values(field, text, "quartz")
 

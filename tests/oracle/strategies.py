@@ -84,16 +84,18 @@ def _quartz_days(month: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     """Day, month and weekday, of which exactly one of the outer two is `?`."""
     special_day = st.one_of(
         st.sampled_from(["L", "LW"]),
-        st.integers(1, 30).map(lambda n: f"L-{n}"),
-        st.integers(1, 31).map(lambda n: f"{n}W"),
+        _numbers(0, 30).map("L-{}".format),
+        _numbers(1, 31).map("{}W".format),
     )
     special_weekday = st.one_of(
         st.just("L"),
-        st.integers(1, 7).map(lambda n: f"{n}L"),
-        st.tuples(st.integers(1, 7), st.integers(1, 5)).map(lambda pair: f"{pair[0]}#{pair[1]}"),
+        _numbers(1, 7).map("{}L".format),
+        st.tuples(_numbers(1, 7), _numbers(1, 5)).map("#".join),
     )
-    day = st.one_of(st.just("*"), _field(1, 31, "quartz"), special_day)
-    weekday = st.one_of(st.just("*"), _field(1, 7, "quartz", SUNDAY_FIRST), special_weekday)
+    day = st.one_of(st.just("*"), _field(1, 31, "quartz"), _lists(st.one_of(special_day, _numbers(1, 31))))
+    weekday = st.one_of(
+        st.just("*"), _field(1, 7, "quartz", SUNDAY_FIRST), _lists(st.one_of(special_weekday, _numbers(1, 7)))
+    )
     by_day = st.tuples(day, month).map(lambda pair: f"{pair[0]} {pair[1]} ?")
     by_weekday = st.tuples(month, weekday).map(lambda pair: f"? {pair[0]} {pair[1]}")
     return st.one_of(by_day, by_weekday)

@@ -1,6 +1,6 @@
 """Where a PostgreSQL or Redis for the tests can come from.
 
-In this order: an address that somebody gave in a variable, the system's own binaries, the
+In this order: an address that a variable names, the system's own binaries, the
 wheels that `dev.py setup` put into `.venv/servers`. Finding none is an error, never a skip.
 """
 

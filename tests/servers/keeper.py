@@ -2,7 +2,7 @@
 
     python -m tests.servers.keeper '<an Installation as JSON>'
 
-The keeper is a process of its own, so that there is one way to stop: when whoever started it
+The keeper is a process of its own, so that there is one way to stop: when the process that started it
 closes the pipe, or dies in whatever way, the server is stopped and its folder removed. It says
 on standard output, as one line of JSON, where the server listens or why it does not.
 """
@@ -207,7 +207,7 @@ def stop(process: "subprocess.Popen[str]") -> None:
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody listens on at this moment, and that no outgoing connection is given.
+    """Return a loopback port on which no server listens at this moment, and that no outgoing connection is given.
 
     The system takes the near end of a connection from a range of its own. A server in that range would lose its port
     to some connection while it is stopped, and a client that tries to reach it could connect to itself.

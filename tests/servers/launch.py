@@ -2,7 +2,7 @@
 
 Each call starts a server of its own (half a second for PostgreSQL), so tests that run in
 several processes share nothing. With an address in the variable nothing is started, and
-whoever gave the address answers for what is in that server.
+the user who named the address answers for what is in that server.
 """
 
 import json

@@ -7,9 +7,7 @@ from everytick.domain.steps import Step
 from everytick.errors import StoreBroken, StoreUnavailable
 from everytick.stores.base import Claim
 
-READS = frozenset(
-    {"now", "bell", "ahead", "due", "look", "get", "list", "history", "whole", "existing", "ask"} | {"nodes", "reports"}
-)
+READS = frozenset({"now", "bell", "ahead", "due", "look", "get", "list", "history", "whole", "ask", "reports"})
 """Verbs that change nothing: a database that is read only answers them."""
 
 WITHOUT_TABLES = frozenset({"now", "bell"})

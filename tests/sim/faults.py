@@ -33,7 +33,7 @@ class Wire:
     """What lies between one node and the store; the node touches the world through here and nowhere else.
 
     A node whose wire is cut for ever has crashed, wherever it was: before a verb had its
-    effect, or after it and before the answer. What it goes on doing by itself nobody sees.
+    effect, or after it and before the answer. What it goes on doing by itself is not seen.
     """
 
     def __init__(self, store: AnyStore, chance: Random, seconds: Callable[[], float], database: Database) -> None:

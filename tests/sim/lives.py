@@ -46,13 +46,13 @@ async def _troubled(world: "World") -> None:
 
 
 async def _write_store(world: "World") -> None:
-    from everytick.stores.base import HistoryFilter
+    from everytick.stores.base import HistoryFilter, Nodes
 
     for record in await world.store.list():
         _write("job", record)
     for occurrence in (await world.store.history(HistoryFilter(limit=100_000))).occurrences:
         _write("occurrence", await world.store.whole(occurrence.id))
-    for node in await world.store.nodes():
+    for node in await world.store.ask(Nodes()):
         _write("node", node.id, node.beat_at, node.facts and node.facts.clock_offset)
 
 

@@ -104,7 +104,7 @@ class Bursts(World):
 
 @pytest.mark.parametrize("seed", seeds(*range(3)))
 def test_a_claim_begins_or_is_given_back(seed: int) -> None:
-    """F1, F2, attack 5."""
+    """F1, F2."""
     world = lived(seed, Bursts)
     world.require_begun_or_given_back()
     world.require_run_once()

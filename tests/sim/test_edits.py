@@ -90,7 +90,7 @@ class Edits(World):
         try:
             [stored] = await self.store.apply([change], "somebody")
         except (VersionConflict, TooManyEditions, InvalidPolicies):
-            # Another was first; too many wait; a window counts runs, and a pause holds them for nobody knows how long.
+            # Another was first; too many wait; a window counts runs, and a pause holds them for an unknown time.
             return False
         return stored.changed
 

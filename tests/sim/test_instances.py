@@ -150,7 +150,7 @@ class Deploys(World):
             wire.slow, wire.lost = self.chance.choice([0.0, 0.05, 0.5]), self.chance.choice([0.0, 0.0, 0.01])
 
     async def short_outage(self) -> None:
-        """The store does not answer for a moment, too short for anybody to be taken for dead."""
+        """The store does not answer for a moment, too short for an instance to be taken for dead."""
         for wire in self.wires:
             wire.silent_until = self.loop.time() + 4.0
 

@@ -32,7 +32,7 @@ def test_copies_lose_races_and_ask_for_turns(redis: Server) -> None:
 
 @pytest.mark.parametrize("seed", seeds(*range(3)))
 def test_whatever_goes_wrong_on_redis_everything_comes_right(seed: int, redis: Server) -> None:
-    """Issue 16, E1, E2, E8, G1, G9, I4, C11."""
+    """E1, E2, E8, G1, G9, I4, C11."""
     lived_on(redis, seed)
 
 

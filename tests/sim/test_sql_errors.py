@@ -66,7 +66,7 @@ class Picky(Refusing):
 
 @pytest.mark.parametrize("seed", seeds(*range(4)))
 def test_a_database_that_answers_with_errors_loses_and_doubles_nothing(seed: int) -> None:
-    """C-46, S1-020, G9, attack 4: every decision is written in the end, and every occurrence ends."""
+    """C-46, S1-020, G9: every decision is written in the end, and every occurrence ends."""
     lived(seed, Refusing)
 
 

@@ -1,4 +1,4 @@
-"""Short ways to make jobs and to let a planner, an executor and a reaper act once, as the loops will."""
+"""Short ways to make jobs and to let a planner, a claimer and a reaper act once, as the loops will."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import AttemptEnded, Claimed, Step
 from everytick.stores.addresses import AnyStore as AnyStore
-from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, HistoryFilter, NodeScope, Stored, new_token
+from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, HistoryFilter, Nodes, NodeScope, Stored, new_token
 
 QUEUES = ("default",)
 
@@ -95,7 +95,7 @@ async def run_one(
 async def unheard(store: AnyStore, silence: timedelta = timedelta(seconds=20)) -> dict[str, int]:
     """Return the nodes that were not heard of for so long, each with its beats, as a reaper would name them."""
     now = await store.now()
-    return {each.id: each.beats for each in await store.nodes() if not each.is_alive(now, silence)}
+    return {each.id: each.beats for each in await store.ask(Nodes()) if not each.is_alive(now, silence)}
 
 
 async def reap(store: AnyStore, node: str = "reaper") -> Sequence[CommitAnswer]:

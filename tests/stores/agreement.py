@@ -4,7 +4,7 @@ Handles and tokens are each store's own; everything else that a store answers is
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -42,6 +42,8 @@ from everytick.domain.limits import Rate
 from everytick.domain.lookups import (
     Breaches,
     ComingRuns,
+    ExistingIds,
+    IdRange,
     LaterRequests,
     LimitsAndBrakes,
     NewestBackfills,
@@ -60,7 +62,7 @@ from everytick.domain.steps import (
     CancelRequested,
     Claimed,
     DeadlinePassed,
-    Event,
+    LifeEvent,
     Reattached,
     Released,
     RunState,
@@ -76,11 +78,13 @@ from everytick.stores.base import (
     Commit,
     CommitAnswer,
     CommitFailed,
+    Committed,
     HistoryFilter,
-    IdRange,
     JobRecord,
     NodeRecord,
+    Nodes,
     NodeScope,
+    Offer,
     Page,
     Receipt,
 )
@@ -126,6 +130,13 @@ VARIANTS: tuple[dict[str, Any], ...] = (
         "overlap": "cancel_running",
         "depends_on": {"job": "gamma", "within": "7m", "requests": True, "deadline": "9m"},
     },
+    {
+        "when": "*/10 * * * *",
+        "overlap": "queue",
+        "grace": "6m",
+        "stop_schedule": schedule("4-59/8 * * * *; tz=UTC"),
+        "restart_schedule": schedule("*/9 * * * *; tz=UTC"),
+    },
 )
 POLICIES = (
     "immediate",
@@ -143,8 +154,34 @@ NEEDS = ("", "lane:late", "code:shop", "code:bank\nqueue:gpu", "queue:gpu", "cod
 LOWER_HALF = IdRange("occ_00000000-0000-0000-0000-000000000000", "occ_80000000-0000-0000-0000-000000000000", 1000)
 
 
+WEIGHTS = {
+    "do_set_clock_back": 1,
+    "do_settle_clock": 1,
+    "do_plan": 10,
+    "do_tick": 10,
+    "do_move_clock": 10,
+    "do_claim": 8,
+    "do_step": 10,
+    "do_put": 4,
+    "do_reap": 3,
+    "do_hand_over": 8,
+    "do_reattach": 5,
+    "do_promises": 6,
+    "do_remove": 1,
+    "do_retire": 1,
+    "do_refused_plan": 1,
+    "do_refused_step": 1,
+}
+
+
 class Pair:
     """The specification and a store that must agree with it, on one clock."""
+
+    names: Sequence[str] = NAMES
+    variants: Sequence[dict[str, Any]] = VARIANTS
+    weights: Mapping[str, int] = WEIGHTS
+    usual = 2
+    """How often a deed is done that `weights` does not name."""
 
     def __init__(self, specified: AnyStore, proven: AnyStore, clock: ManualClock, seed: int) -> None:
         self.stores = (specified, proven)
@@ -159,11 +196,13 @@ class Pair:
         self.asked: list[str] = []
         self.went_on = 0
         """How many claims began with attempts that engines carry out."""
+        self.came_along = 0
+        """How many claims the proven store gave together with the answers to plans."""
 
     async def act(self) -> None:
         """Do one random deed to both."""
         deeds = [deed for deed in dir(self) if deed.startswith("do_")]
-        weights = [WEIGHTS.get(deed, 2) for deed in deeds]
+        weights = [self.weights.get(deed, self.usual) for deed in deeds]
         [deed] = self.random.choices(deeds, weights)
         self.done.append(deed.removeprefix("do_"))
         await getattr(self, deed)()
@@ -190,10 +229,10 @@ class Pair:
     # ----------------------------------------------------------------------------------------------------- deeds
 
     async def do_put(self) -> None:
-        variant = dict(self.random.choice(VARIANTS))
+        variant = dict(self.random.choice(self.variants))
         expected = self.random.choice([None, None, None, 1, 2])
         reports = self.random.random() < 0.5
-        new = job(self.random.choice(NAMES), reports=reports, **variant)
+        new = job(self.random.choice(self.names), reports=reports, **variant)
         await self.both("apply", [Put(new, expected, self.policy())])
 
     def policy(self) -> UpdatePolicy | None:
@@ -352,8 +391,32 @@ class Pair:
     async def do_plan(self) -> None:
         limit, scope = self.random.choice([1, 100]), await self.scope(0.9)
         by = None if self.random.random() < 0.8 else self.now() + timedelta(seconds=self.random.choice([-30, 0, 30]))
-        done = [await _planned(store, scope, limit, commit=True, by=by) for store in self.stores]
+        await self._plan(scope, limit, self.offer(scope), by)
+
+    async def do_tick(self) -> None:
+        """Sleep until something is due, plan it and offer slots for it, as a node does."""
+        met = NEEDS if self.random.random() < 0.3 else tuple(text for text in NEEDS if text != "lane:late")
+        scope = NodeScope(self.random.choice(NODES), met)
+        wake_at = (await self.both("ahead", scope)).wake_at
+        if wake_at is not None and self.now() < wake_at < self.now() + timedelta(hours=1):
+            self.clock.move(seconds=(wake_at - self.now()).total_seconds())
+        await self._plan(scope, 100, Offer(scope, self.random.choice([1, 3, 100])))
+
+    async def _plan(self, scope: NodeScope, limit: int, offer: Offer | None, by: datetime | None = None) -> None:
+        done = [await _planned(store, scope, limit, by=by, offer=offer) for store in self.stores]
         assert done[0].shown == done[1].shown, f"plans after {self.done[-12:]}"
+        self._took([each.claims for each in done], done[1].along)
+
+    def offer(self, scope: NodeScope) -> Offer | None:
+        """Offer slots to a commit of plans, as a node does with the last batch of a round; half the time none."""
+        return self.random.choice([None, None, None, *(Offer(scope, limit) for limit in (1, 3, 100))])
+
+    def _took(self, claims: Sequence[Sequence[Claim]], along: int = 0) -> None:
+        """Compare what commits with an offer and the claims after them gave: which of the two, each store decides."""
+        specified, proven = claims
+        self.came_along += along
+        assert list(map(_plain, specified)) == list(map(_plain, proven)), f"claims of an offer after {self.done[-12:]}"
+        self.claims += list(zip(specified, proven, strict=True))
 
     async def do_promises(self) -> None:
         """Judge what is due, commit it twice, and tell of what is owed; the second commit finds it changed."""
@@ -366,53 +429,66 @@ class Pair:
     async def do_repeat_commit(self) -> None:
         """Commit a batch twice: the second time answers what the first did, whatever came in between."""
         scope = await self.scope(0.9)
-        done = [await _planned(store, scope, 100, commit=True) for store in self.stores]
+        offer, again_offer = self.offer(scope), self.offer(scope)
+        done = [await _planned(store, scope, 100, offer=offer) for store in self.stores]
+        self._took([each.claims for each in done])
         if self.random.random() < 0.5:
             self.clock.move(seconds=self.random.choice([1, 90]))
-        for store, first in zip(self.stores, done, strict=True):
-            again = await store.commit_plans(first.batch, first.plans)
-            assert list(again.answers) == first.answers, f"a repeated commit after {self.done[-12:]}"
+        again = [
+            await _committed(store, first.batch, first.plans, again_offer)
+            for store, first in zip(self.stores, done, strict=True)
+        ]
+        for (answers, _), first in zip(again, done, strict=True):
+            assert answers == first.answers, f"a repeated commit after {self.done[-12:]}"
+        self._took([claims for _, claims in again])
 
     async def do_refused_plan(self) -> None:
         """Let both refuse one plan of a batch: they set its job aside, and write the other plans."""
         scope, chance = await self.scope(0.9), self.random.random()
-        answers = []
+        offer = self.offer(scope)
+        answers, taken = [], []
         for store in self.stores:
             async with store.due(scope, 100) as batch:
                 plans = plans_of(batch)
                 for place in [int(chance * len(plans))] if plans else []:
                     before = batch.snapshots[place].watermark - timedelta(seconds=1)
                     plans[place] = replace(plans[place], watermark=before)
-                done = await store.commit_plans(batch, plans)
-                answers.append(list(map(type, done.answers)))
+                done, claims = await _committed(store, batch, plans, offer)
+                answers.append(list(map(type, done)))
+                taken.append(claims)
         assert answers[0] == answers[1], f"a refused plan after {self.done[-12:]}"
         assert answers[0].count(CommitFailed) == bool(answers[0]), f"a refused plan after {self.done[-12:]}"
+        self._took(taken)
 
     async def do_open_two(self) -> None:
         """Open a second batch beside one that is open: it has none of its jobs, and both are written."""
         scope, limit = await self.scope(0.9), self.random.choice([1, 3])
-        found = []
+        offer, found, taken = self.offer(scope), [], []
         for store in self.stores:
             async with store.due(scope, limit) as one, store.due(scope, 100) as other:
                 shared = {each.job_id for each in one.snapshots} & {each.job_id for each in other.snapshots}
                 assert not shared, f"in two open batches after {self.done[-12:]}"
-                answers = [list((await store.commit_plans(batch, plans_of(batch))).answers) for batch in (one, other)]
-                found.append((list(one.snapshots), list(other.snapshots), answers))
+                done = [await _committed(store, batch, plans_of(batch), offer) for batch in (one, other)]
+                found.append((list(one.snapshots), list(other.snapshots), [answers for answers, _ in done]))
+                taken.append([claim for _, claims in done for claim in claims])
         assert found[0] == found[1], f"two batches after {self.done[-12:]}"
+        self._took(taken)
 
     async def do_plan_later(self) -> None:
         """Keep the plans of now, to commit them when they may be old."""
-        found = [await _planned(store, NodeScope("node-1", NEEDS), 100, commit=False) for store in self.stores]
+        found = [await _read(store, NodeScope("node-1", NEEDS), 100) for store in self.stores]
         assert found[0].shown == found[1].shown, f"snapshots after {self.done[-12:]}"
         self.stale = (found[0], found[1])
 
     async def do_commit_old_plans(self) -> None:
         if self.stale is not None:
-            answers = [
-                list((await store.commit_plans(old.batch, old.plans)).answers)
+            offer = self.offer(NodeScope("node-1", NEEDS))
+            done = [
+                await _committed(store, old.batch, old.plans, offer)
                 for store, old in zip(self.stores, self.stale, strict=True)
             ]
-            assert answers[0] == answers[1], f"old plans after {self.done[-12:]}"
+            assert done[0][0] == done[1][0], f"old plans after {self.done[-12:]}"
+            self._took([claims for _, claims in done])
 
     async def do_claim(self) -> None:
         scope, limit = await self.scope(0.8), self.random.choice([1, 5])
@@ -442,7 +518,7 @@ class Pair:
         """Tell what has begun that it is canceled, late, or on a node that stops."""
         begun = [place for place in self.steps if self._running(place)]
         if begun:
-            events: list[Event] = [CancelRequested("enough"), DeadlinePassed(), Stopping(), Stopping(drain=True)]
+            events: list[LifeEvent] = [CancelRequested("enough"), DeadlinePassed(), Stopping(), Stopping(drain=True)]
             await self._feed(self.random.choice(begun), self.random.choice(events))
 
     def _runs(self, place: int) -> list[tuple[str, RunState]]:
@@ -453,7 +529,7 @@ class Pair:
     def _running(self, place: int) -> list[tuple[str, int]]:
         return [(name, run.attempts) for name, run in self._runs(place) if run.status == "running"]
 
-    async def _feed(self, place: int, event: Event) -> None:
+    async def _feed(self, place: int, event: LifeEvent) -> None:
         """Decide what follows from an event, and write it if it is to be written."""
         last = self.steps.get(place)
         lives = [claim.life for claim in self.claims[place]] if last is None else [step.after for step in last]
@@ -465,10 +541,13 @@ class Pair:
 
     async def do_give_back(self) -> None:
         """Give a claim back of which nothing has begun; now and then as a node that stops."""
-        fresh = [place for place in range(len(self.claims)) if place not in self.steps and place not in self.noted]
-        if fresh:
+        if fresh := self._unbegun():
             events: list[Released | Stopping] = [Released(), Released(), Stopping()]
             await self._feed(self.random.choice(fresh), self.random.choice(events))
+
+    def _unbegun(self) -> list[int]:
+        """Return the places of the claims of which nothing has begun, the oldest first."""
+        return [place for place in range(len(self.claims)) if place not in self.steps and place not in self.noted]
 
     async def do_repeat_step(self) -> None:
         """Commit a step again, as after a lost reply; by now its owner may be another."""
@@ -482,7 +561,7 @@ class Pair:
         JSON holds it too, so a store in Redis is not asked either.
         """
         written = [place for place, (step, _) in self.steps.items() if step.commits]
-        if written and self.stores[1].address.kind != "redis":
+        if written and self.stores[1].address.kind not in ("memory", "redis"):
             place = self.random.choice(written)
             step = replace(self.steps[place][1], number=2**70)
             [answer] = await self.stores[1].commit_steps([(self.claims[place][1], step)])
@@ -553,10 +632,12 @@ class Pair:
             )
 
     async def do_hand_over(self) -> None:
-        """Claim, and hand the first attempts over to an engine; the second task of a job is not always handed over."""
-        before = len(self.claims)
+        """Claim, and hand the first attempts over to an engine; the second task of a job is not always handed over.
+
+        Offers have claimed most of it before.
+        """
         await self.do_claim()
-        for place in range(before, len(self.claims)):
+        for place in self._unbegun()[-5:]:
             await self._feed(place, Claimed())
             await self._hand_over(place, self._running(place)[: self.random.choice([1, 2])])
         if self.random.random() < 0.5:
@@ -588,7 +669,7 @@ class Pair:
 
     async def _nodes(self) -> list[list[NodeRecord]]:
         """Return the nodes of each store; the keys of what is overdue are each store's own."""
-        known = [list(await store.nodes()) for store in self.stores]
+        known = [list(await store.ask(Nodes())) for store in self.stores]
         plain = [[(replace(each, overdue=()), len(each.overdue)) for each in nodes] for nodes in known]
         assert plain[0] == plain[1], f"nodes after {self.done[-12:]}"
         return known
@@ -670,8 +751,8 @@ class Pair:
         found = (await self.both("history", HistoryFilter())).occurrences
         for id_ in [each.id for each in found] + self.asked:
             await self.both("whole", id_)
-        await self.both("existing", [each.id for each in found] + self.asked)
-        await self.both("existing", LOWER_HALF)
+        await self.both("ask", ExistingIds([each.id for each in found] + self.asked))
+        await self.both("ask", LOWER_HALF)
         await self.both("ask", NewestBackfills())
         for job_id in {each.job_id for each in found} | {record.job.id for record in records}:
             await self.both("ask", Spans(job_id, self.now() - timedelta(days=9), self.now()))
@@ -686,23 +767,35 @@ class Pair:
         await self.do_plan()
 
 
-WEIGHTS = {
-    "do_set_clock_back": 1,
-    "do_settle_clock": 1,
-    "do_plan": 10,
-    "do_move_clock": 10,
-    "do_claim": 8,
-    "do_step": 10,
-    "do_put": 4,
-    "do_reap": 3,
-    "do_hand_over": 8,
-    "do_reattach": 5,
-    "do_promises": 6,
-    "do_remove": 1,
-    "do_retire": 1,
-    "do_refused_plan": 1,
-    "do_refused_step": 1,
-}
+class PlainPair(Pair):
+    """The same with plain jobs and the verbs of a tick, where a store claims along with plans."""
+
+    names = tuple(f"job-{number}" for number in range(8))
+    variants = (
+        {"when": "*/5 * * * *", "overlap": "allow"},
+        {"when": "*/5 * * * *", "overlap": "allow", "priority": 3},
+        {"when": "*/5 * * * *"},
+        {"when": "every 4m", "overlap": "queue"},
+        {"when": "*/10 * * * *", "code": "shop", "overlap": "allow"},
+        {"when": "*/5 * * * *", "queue": "gpu", "priority": -1, "overlap": "allow"},
+    )
+    weights: Mapping[str, int] = {
+        "do_put": 6,
+        "do_tick": 20,
+        "do_plan": 5,
+        "do_step": 20,
+        "do_request": 3,
+        "do_claim": 1,
+        "do_repeat_commit": 2,
+        "do_open_two": 2,
+        "do_plan_later": 1,
+        "do_commit_old_plans": 1,
+        "do_move_clock": 2,
+        "do_beat": 2,
+        "do_reap": 1,
+        "do_give_back": 1,
+    }
+    usual = 0
 
 
 async def _answer(store: AnyStore, verb: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -725,29 +818,59 @@ def _comparable(answer: Any) -> Any:
 
 
 class _Decided(NamedTuple):
-    """A batch, what was decided about it, and the answers where it was committed."""
+    """A batch, what was decided about it, and where it was committed the answers and the claims."""
 
     batch: Batch
     plans: list[Plan]
-    answers: Sequence[CommitAnswer] | None = None
+    answers: Sequence[CommitAnswer] = ()
+    claims: Sequence[Claim] = ()
+    along: int = 0
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """All of it that two stores must agree on."""
+        """All of it that two stores must agree on, but for the claims."""
         batch = self.batch
         return batch.now, list(batch.snapshots), batch.is_ahead, self.plans, self.answers
 
 
+async def _read(store: AnyStore, scope: NodeScope, limit: int) -> _Decided:
+    async with store.due(scope, limit) as batch:
+        return _Decided(batch, plans_of(batch))
+
+
 async def _planned(
-    store: AnyStore, scope: NodeScope, limit: int, *, commit: bool, by: datetime | None = None
+    store: AnyStore, scope: NodeScope, limit: int, *, by: datetime | None = None, offer: Offer | None
 ) -> _Decided:
     async with store.due(scope, limit, by) as batch:
         plans = plans_of(batch)
-        done = await store.commit_plans(batch, plans) if commit else None
-        return _Decided(batch, plans, None if done is None else list(done.answers))
+        done = await store.commit_plans(batch, plans, offer)
+        return _Decided(batch, plans, list(done.answers), await _claimed(store, done, offer), len(done.claims))
 
 
-def _first_event(claim: Claim) -> Event:
+async def _committed(
+    store: AnyStore, batch: Batch, plans: Sequence[Plan], offer: Offer | None
+) -> tuple[list[CommitAnswer], list[Claim]]:
+    """Commit plans as a node does. Return the answers, and the claims for all slots that it has offered."""
+    done = await store.commit_plans(batch, plans, offer)
+    return list(done.answers), await _claimed(store, done, offer)
+
+
+async def _claimed(store: AnyStore, done: Committed, offer: Offer | None) -> list[Claim]:
+    """Return the claims that came along, and others for the slots that are still free.
+
+    A store claims as many along as it likes; those have to be the ones that `claim` would have given. One claim may
+    end the release of a brake, and the next one gives what the release held back: none is left when they are compared.
+    """
+    claims = list(done.claims)
+    while offer is not None and len(claims) < offer.limit:
+        more = await store.claim(offer.scope, offer.limit - len(claims))
+        if not more:
+            break
+        claims += more
+    return claims
+
+
+def _first_event(claim: Claim) -> LifeEvent:
     """Return what a node feeds to a claim that it gets: engines may carry out its attempts already."""
     return Reattached(frozenset(each.task for each in claim.handed)) if claim.handed else Claimed()
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from everytick.domain.headlines import fingerprint
-from everytick.domain.lookups import SpansOfJobs
+from everytick.domain.lookups import MissedSpans, SpansOfJobs
 from everytick.domain.occurrence import Cause
 from everytick.domain.questions import (
     Alike,
@@ -19,6 +19,7 @@ from everytick.domain.questions import (
     Question,
     QuestionBatch,
     TimeWindow,
+    WaitingInQueues,
 )
 
 HOUR = timedelta(hours=1)
@@ -39,6 +40,8 @@ def questions(now: datetime, job_ids: Sequence[str]) -> Iterator[Question[Any]]:
                 yield Buckets(after, through, step, By.JOB, ids)
     yield SpansOfJobs(ids, now - 9 * HOUR, now)
     yield QuestionBatch((SpansOfJobs(ids[:1], now - HOUR, now), Counts(), Lengths(ids)))
+    yield MissedSpans(now - 9 * HOUR)
+    yield MissedSpans(now - HOUR, 2)
     yield Alike(now - 9 * HOUR)
     yield Alike(now - HOUR, None, 1)
     yield Alike(now - 9 * HOUR, fingerprint("boom"))
@@ -48,6 +51,7 @@ def questions(now: datetime, job_ids: Sequence[str]) -> Iterator[Question[Any]]:
     yield Counts(cause=Cause.TRIGGER)
     yield Lengths(ids)
     yield Lengths()
+    yield WaitingInQueues()
     for id_ in (*ids, "job_none"):
         yield Days(id_, now.year)
         yield Counts(id_)

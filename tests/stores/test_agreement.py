@@ -1,6 +1,7 @@
 """Every store agrees with the one in memory, whatever is done to them in whatever order."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -13,7 +14,7 @@ from everytick.stores.memory import MemoryStore
 from everytick.stores.sqlite.store import SqliteStore
 from tests.servers.launch import Server
 from tests.stores.acting import AnyStore
-from tests.stores.agreement import Pair
+from tests.stores.agreement import Pair, PlainPair
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import opened
 from tests.stores.redis.kit import Alternating, another, opened_redis
@@ -21,30 +22,33 @@ from tests.stores.redis.kit import Alternating, another, opened_redis
 SEEDS = st.integers(0, 2**32)
 
 
-async def agree(proven: AnyStore, clock: ManualClock, seed: int, deeds: int) -> None:
+async def agree(
+    proven: AnyStore, clock: ManualClock, seed: int, deeds: int, pair_of: Callable[..., Pair] = Pair
+) -> Pair:
     """Do the deeds of a seed to memory and to the store, and compare every answer and what is left."""
     specified = MemoryStore(clock)
-    pair = Pair(specified, proven, clock, seed)
+    pair = pair_of(specified, proven, clock, seed)
     for _ in range(deeds):
         await pair.act()
     await pair.compare()
+    return pair
 
 
-async def agree_on_sqlite(seed: int) -> None:
+async def agree_on_sqlite(seed: int, pair_of: Callable[..., Pair] = Pair) -> None:
     clock = ManualClock()
     with TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder) / "store.db", clock=clock)
         await store.open()
         try:
-            await agree(store, clock, seed, deeds=120)
+            await agree(store, clock, seed, 120, pair_of)
         finally:
             await store.close()
 
 
-async def agree_on_postgres(seed: int, server: Server) -> None:
+async def agree_on_postgres(seed: int, server: Server, pair_of: Callable[..., Pair] = Pair) -> Pair:
     clock = ManualClock()
     async with opened(server, clock) as store:
-        await agree(store, clock, seed, deeds=80)
+        return await agree(store, clock, seed, 80, pair_of)
 
 
 @pytest.mark.timeout(600)
@@ -61,6 +65,28 @@ def test_sqlite_means_what_memory_means(seed: int) -> None:
 def test_postgres_means_what_memory_means(seed: int, postgres: Server) -> None:
     """S0-053, S0-056, S0-058."""
     asyncio.run(agree_on_postgres(seed, postgres))
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=20)
+@given(SEEDS)
+def test_plain_ticks_on_sqlite_mean_what_memory_means(seed: int) -> None:
+    """S0-053: offers of slots, of which this store claims none along."""
+    asyncio.run(agree_on_sqlite(seed, PlainPair))
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=15)
+@given(seed=SEEDS)
+def test_plain_ticks_on_postgres_mean_what_memory_means(seed: int, postgres: Server) -> None:
+    """S0-053: offers of slots, for which this store claims some along and leaves others to the next claim."""
+    asyncio.run(agree_on_postgres(seed, postgres, PlainPair))
+
+
+async def test_the_machine_gets_claims_along_with_plans(postgres: Server) -> None:
+    """A machine to which no store ever gave a claim with its answers would say nothing about offers."""
+    pairs = [await agree_on_postgres(seed, postgres, PlainPair) for seed in range(3)]
+    assert sum(pair.came_along for pair in pairs) >= 10
 
 
 async def agree_on_redis(seed: int, server: Server) -> None:
@@ -107,7 +133,7 @@ async def claims_that_went_on(seeds: range) -> int:
 
 
 async def test_the_machine_goes_on_with_what_engines_carry_out() -> None:
-    """Issue 16: a machine that never came there would agree about nothing."""
+    """A machine that never came there would agree about nothing."""
     assert await claims_that_went_on(range(60)) >= 10
 
 

@@ -96,7 +96,7 @@ async def test_an_ending_leaves_the_next_instant_ahead(store: AnyStore, clock: M
 async def test_what_was_asked_for_before_a_small_step_back_of_the_clock_is_ahead(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    """C-45: nobody corrects half a second, so a node sleeps until then and no longer."""
+    """C-45: no node corrects half a second, so a node sleeps until then and no longer."""
     stored = await put(store, job("hourly"))
     await plan_once(store)
     await store.request(stored.job_id, Pause())

@@ -110,7 +110,7 @@ async def test_every_change_of_a_definition_is_a_version_and_nothing_else_is(
 ) -> None:
     """S0-115: an edit, disabling, enabling, a new name and a return each count one.
 
-    A removal edits nothing, and what was removed is not edited by somebody who has not seen that.
+    A removal edits nothing, and what was removed is not edited by a person who has not seen that.
     """
     id_ = (await put(store, job())).job_id
 

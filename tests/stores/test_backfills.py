@@ -174,7 +174,7 @@ async def test_a_pause_lets_it_make_nothing_and_a_resume_lets_it_go_on(store: An
 
 
 async def test_a_cancel_ends_it_and_what_no_node_has_begun(store: AnyStore, clock: ManualClock) -> None:
-    """A23, attack 8: what no plan has made of it is never made; what runs is left to end."""
+    """A23: what no plan has made of it is never made; what runs is left to end."""
     stored = await hourly(store)
     id_ = await begun(store, clock, stored, 300, rate=600)
     await plan_once(store)

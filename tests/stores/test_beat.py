@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from everytick.domain.facts import Cancel
-from everytick.stores.base import Commit, NodeScope
+from everytick.stores.base import Commit, Nodes, NodeScope
 from tests.stores.acting import (
     FAILED,
     AnyStore,
@@ -45,7 +45,7 @@ async def test_of_many_reapers_one_takes_over(store: AnyStore, clock: ManualCloc
     await plan_once(store)
     claim = await claim_one(store)
     await store.beat("node-1", [claim.key])
-    [seen] = await store.nodes()
+    [seen] = await store.ask(Nodes())
     [taken] = await store.orphans("reaper-1", 10, {"node-1": seen.beats})
     assert (taken.handle, taken.fence) == (claim.handle, claim.fence + 1)
     assert await store.orphans("reaper-2", 10, {"node-1": seen.beats}) == []
@@ -58,7 +58,7 @@ async def test_a_node_that_beats_keeps_its_own_however_long_it_takes(store: AnyS
     await plan_once(store)
     claim = await claim_one(store)
     for _ in range(10):
-        [seen] = await store.nodes()
+        [seen] = await store.ask(Nodes())
         clock.move(hours=1)
         await store.beat("node-1", [claim.key])
         assert await store.orphans("reaper", 10, {"node-1": seen.beats}) == []
@@ -100,7 +100,7 @@ async def test_nodes_are_known_by_their_beats(store: AnyStore, clock: ManualCloc
     await store.beat("node-2", [])
     clock.move(seconds=1)
     await store.beat("node-1", [])
-    assert [(each.id, each.beat_at, each.holds) for each in await store.nodes()] == [
+    assert [(each.id, each.beat_at, each.holds) for each in await store.ask(Nodes())] == [
         ("node-1", clock.time, 0),
         ("node-2", clock.time - timedelta(seconds=1), 0),
     ]

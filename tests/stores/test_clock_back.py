@@ -74,7 +74,7 @@ async def test_a_job_that_was_defined_ahead_is_looked_at_at_once(store: AnyStore
 async def test_a_retry_that_was_parked_ahead_is_brought_back_to_its_own_wait(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    """C-45, attack 7: it waits as long as its policy says, and not until the clock is there again."""
+    """C-45: it waits as long as its policy says, and not until the clock is there again."""
     stored = await put(store, job(retry={"max": 3, "interval": "7m"}))
     clock.move(hours=1)
     await store.request(stored.job_id, Trigger("k"))
@@ -259,6 +259,19 @@ async def test_a_job_that_was_woken_ahead_and_not_planned_is_looked_at_at_once(
     assert [each.scheduled_for for each in await occurrences(store)] == [clock.time]
 
 
+async def test_an_edit_that_was_brought_back_wakes_no_other_job(store: AnyStore, clock: ManualClock) -> None:
+    """C-45: nothing else says that the clock was ahead, so the other job is due when its plan says."""
+    await put(store, job("edited", "*/10 * * * *"))
+    other = await put(store, job("other", "0 0 1 1 *"))
+    await plan_once(store)
+    due_at = (await store.get([other.job_id]))[other.job_id].wake_at
+    clock.move(hours=1)
+    await put(store, job("edited", "*/20 * * * *"))
+    clock.move(hours=-1)
+    await store.settle_clock()
+    assert (await store.get([other.job_id]))[other.job_id].wake_at == due_at
+
+
 async def test_a_job_whose_plan_was_put_off_ahead_is_looked_at_at_once(store: AnyStore, clock: ManualClock) -> None:
     """C-45: nothing of it was decided, and the minute it was to wait ends only once the clock is there again."""
     await put(store, job("late", "*/10 * * * *"))
@@ -279,7 +292,7 @@ async def test_a_job_whose_plan_was_put_off_ahead_is_looked_at_at_once(store: An
 async def test_what_was_ready_stays_ready_in_another_lane_or_version(
     store: AnyStore, clock: ManualClock, change: str
 ) -> None:
-    """L4, C-45: half a second is no step that anybody corrects, so only what is written anew is judged by it."""
+    """L4, C-45: half a second is no step that a node corrects, so only what is written anew is judged by it."""
     stored = await put(store, job("asked", "0 0 1 1 *", tags=["crm"]))
     await store.request(stored.job_id, Trigger("k"))
     await plan_once(store)

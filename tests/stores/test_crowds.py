@@ -13,6 +13,30 @@ from tests.stores.clock import ManualClock
 MANY = 150
 
 
+async def test_a_snapshot_shows_a_hundred_of_each_line_and_counts_all(store: AnyStore, clock: ManualClock) -> None:
+    """Of those that wait it also shows the newest, and in a pause only those that people asked for."""
+    await put(store, job("idle", "0 0 1 1 *"))
+    await put(store, job("busy", "* * * * *", overlap="allow", recovery="execute_all"))
+    await put(store, job("waiting", "* * * * *", overlap="queue", recovery="execute_all"))
+    paused = await put(store, job("paused", "* * * * *", overlap="queue", recovery="execute_all"))
+    clock.move(minutes=MANY)
+    while await plan_once(store):
+        pass
+    await store.claim(NodeScope("node-1"), 20)
+    for key in ("x", "y"):
+        await store.request(paused.job_id, Trigger(key))
+    await plan_once(store)
+    await store.request(paused.job_id, Pause())
+
+    found = await store.look([record.job.id for record in await store.list()])
+    seen = {snapshot.editions[-1].job.name: snapshot for snapshot in found.values()}
+    shown = {name: (len(line.busy), line.busy_count, len(line.waiting)) for name, line in seen.items()}
+    assert shown == {"idle": (0, 0, 0), "busy": (100, MANY, 0), "waiting": (1, 1, 101), "paused": (1, 1, 2)}
+    assert seen["waiting"].waiting_count == MANY - 1
+    assert [asked.cause for asked in seen["paused"].waiting] == [Cause.TRIGGER] * 2
+    assert seen["paused"].waiting_count == MANY + 1
+
+
 async def test_a_stop_reaches_those_whom_the_snapshot_does_not_name(store: AnyStore, clock: ManualClock) -> None:
     """S4-044: of a hundred and fifty busy ones a snapshot shows a hundred."""
     stops = schedule("30 12 * * *")

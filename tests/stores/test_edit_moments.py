@@ -147,7 +147,7 @@ class MetTick(EditedTick):
         self.begun = self.meeting.count
 
     async def _between(self) -> None:
-        """Let a moment pass, unless somebody waits for a lock of this node: he acts at the moment at which he began."""
+        """Let a moment pass, unless a caller waits for a lock of this node: it acts at the moment at which it began."""
         if self.is_still:
             return
         await self.meeting.between()

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from everytick.domain.facts import Trigger
 from everytick.domain.ids import occurrence_id
-from everytick.stores.base import IdRange
+from everytick.domain.lookups import ExistingIds, IdRange
 from tests.stores.acting import AnyStore, job, plan_once, put
 from tests.stores.clock import ManualClock
 
@@ -20,8 +20,8 @@ async def test_a_range_holds_what_was_created_and_what_is_asked_for(store: AnySt
     ids = sorted({*created, asked.id})
 
     assert len(ids) == 4
-    assert await store.existing(IdRange(ids[0], ids[-1])) == set(ids)
-    assert await store.existing(IdRange(ids[1], ids[2])) == set(ids[1:3])
-    assert await store.existing(IdRange(ids[0], ids[-1], limit=2)) == set(ids[:2])
-    assert await store.existing(IdRange(ids[-1], ids[0])) == set()
-    assert await store.existing(ids) == set(created)
+    assert await store.ask(IdRange(ids[0], ids[-1])) == set(ids)
+    assert await store.ask(IdRange(ids[1], ids[2])) == set(ids[1:3])
+    assert await store.ask(IdRange(ids[0], ids[-1], limit=2)) == set(ids[:2])
+    assert await store.ask(IdRange(ids[-1], ids[0])) == set()
+    assert await store.ask(ExistingIds(ids)) == set(created)

@@ -59,3 +59,19 @@ async def test_a_long_line_is_narrowed_to_the_last(store: AnyStore, clock: Manua
 
     left = [status for status in await statuses(store) if status != "canceled"]
     assert left.count("queued") <= 2
+
+
+async def test_a_window_that_was_closed_ahead_counts_from_now(store: AnyStore, clock: ManualClock) -> None:
+    """C-45: a window that reaches back from a year ahead would end all that waits."""
+    stored = await put(store, job(recovery="execute_all"))
+    clock.move(hours=3, minutes=30)
+    await plan_once(store)
+    clock.move(days=365)
+    await put(store, job(recovery=bounded_window(max_duration="6h")))
+    clock.move(days=-365)
+    await store.settle_clock()
+    assert (await seen(store, stored.job_id)).narrowed_at == clock.time
+
+    await plan_once(store)
+
+    assert await statuses(store) == ["pending", "queued", "queued"]

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from everytick.domain.nodes import NodeFacts
+from everytick.stores.base import Nodes
 from tests.stores.acting import AnyStore, claim_one, job, plan_once, put
 from tests.stores.clock import ManualClock
 
@@ -25,7 +26,7 @@ FACTS = NodeFacts(
 
 async def test_what_a_node_says_of_itself_reads_back_equal(store: AnyStore, clock: ManualClock) -> None:
     await store.beat("node-1", [], FACTS)
-    [found] = await store.nodes()
+    [found] = await store.ask(Nodes())
     assert (found.id, found.beat_at, found.holds) == ("node-1", clock.time, 0)
     assert found.facts == FACTS
 
@@ -37,7 +38,7 @@ async def test_neither_a_beat_nor_a_claim_forgets_what_a_node_said(store: AnySto
     await plan_once(store)
     await claim_one(store)
     await store.beat("node-1", [])
-    [found] = await store.nodes()
+    [found] = await store.ask(Nodes())
     assert (found.facts, found.beat_at, found.holds) == (FACTS, clock.time, 1)
 
 
@@ -45,12 +46,12 @@ async def test_a_node_may_say_something_else_later(store: AnyStore, clock: Manua
     await store.beat("node-1", [], FACTS)
     now = replace(FACTS, broken_files=())
     await store.beat("node-1", [], now)
-    assert [each.facts for each in await store.nodes()] == [now]
+    assert [each.facts for each in await store.ask(Nodes())] == [now]
 
 
 async def test_one_that_only_beats_is_known_without_facts(store: AnyStore, clock: ManualClock) -> None:
     await store.beat("node-1", [])
-    assert [(each.id, each.facts) for each in await store.nodes()] == [("node-1", None)]
+    assert [(each.id, each.facts) for each in await store.ask(Nodes())] == [("node-1", None)]
 
 
 async def test_long_gone_nodes_are_forgotten_unless_they_hold_something(store: AnyStore, clock: ManualClock) -> None:
@@ -62,7 +63,7 @@ async def test_long_gone_nodes_are_forgotten_unless_they_hold_something(store: A
     await claim_one(store)
     clock.move(days=6)
     await store.beat("new", [], FACTS)
-    assert [each.id for each in await store.nodes()] == ["gone", "new", "node-1"]
+    assert [each.id for each in await store.ask(Nodes())] == ["gone", "new", "node-1"]
     clock.move(days=2)
     await store.beat("new", [], FACTS)
-    assert [each.id for each in await store.nodes()] == ["new", "node-1"]
+    assert [each.id for each in await store.ask(Nodes())] == ["new", "node-1"]

@@ -18,7 +18,7 @@ HOUR = timedelta(hours=1)
 
 
 async def test_what_is_asked_for_can_be_seen_before_a_plan(store: AnyStore, clock: ManualClock) -> None:
-    """Attack 8: it is pending and says that it is asked for; nothing of it exists in history yet."""
+    """It is pending and says that it is asked for; nothing of it exists in history yet."""
     stored = await put(store, job())
     asked = Trigger("k", payload({"x": 1}), reason="a customer called", by="ada")
     id_ = (await store.request(stored.job_id, asked)).id
@@ -34,7 +34,7 @@ async def test_what_is_asked_for_can_be_seen_before_a_plan(store: AnyStore, cloc
 
 @pytest.mark.parametrize("cause", [Cause.TRIGGER, Cause.REPLAY])
 async def test_canceling_what_is_asked_for_ends_it(store: AnyStore, clock: ManualClock, cause: Cause) -> None:
-    """Attack 8: it never runs, and a waiting caller sees that it is canceled, and why."""
+    """It never runs, and a waiting caller sees that it is canceled, and why."""
     stored = await put(store, job(reports=True))
     then = clock.time - HOUR
     asked = Replay("k", "occ_1", then, by="ada") if cause is Cause.REPLAY else Trigger("k", by="ada")
@@ -54,7 +54,7 @@ async def test_canceling_what_is_asked_for_ends_it(store: AnyStore, clock: Manua
 
 
 async def test_a_plan_from_before_the_cancel_does_not_bring_it_back(store: AnyStore, clock: ManualClock) -> None:
-    """Attack 8: the plan saw the request, the cancel came first; the others it answers run."""
+    """The plan saw the request, the cancel came first; the others it answers run."""
     stored = await put(store, job())
     await plan_once(store)
     first = (await store.request(stored.job_id, Trigger("a"))).id
@@ -79,7 +79,7 @@ async def test_canceling_after_the_plan_ends_the_occurrence(store: AnyStore, clo
 
 
 async def test_filling_one_instant_is_known_by_the_id_of_that_instant(store: AnyStore, clock: ManualClock) -> None:
-    """Attack 8: until a plan it is only requested; canceled, the instant has its occurrence."""
+    """Until a plan it is only requested; canceled, the instant has its occurrence."""
     stored = await put(store, job())
     instant = clock.time.replace(minute=0) - HOUR
     one = Fill("one", instant)

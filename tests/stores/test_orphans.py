@@ -7,7 +7,7 @@ from everytick.deciding.advance import advance
 from everytick.domain.config import Level, Overrides
 from everytick.domain.facts import Amend, Replay
 from everytick.domain.outcome import Lost
-from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope
+from everytick.stores.base import Claim, ClaimKey, Commit, Nodes, NodeScope
 from tests.stores.acting import (
     FAILED,
     AnyStore,
@@ -33,15 +33,15 @@ async def _held(store: AnyStore, clock: ManualClock, **policies: Any) -> Claim:
 
 
 async def _overdue(store: AnyStore) -> dict[str, tuple[ClaimKey, ...]]:
-    return {each.id: each.overdue for each in await store.nodes()}
+    return {each.id: each.overdue for each in await store.ask(Nodes())}
 
 
 async def test_every_sign_of_life_is_counted_and_keeps_what_the_node_holds(store: AnyStore, clock: ManualClock) -> None:
-    """Attack 3: a claim, a beat and what a node says of itself make older numbers of it worthless."""
+    """A claim, a beat and what a node says of itself make older numbers of it worthless."""
     await store.beat("node-1", [])
-    assert [each.beats for each in await store.nodes()] == [1]
+    assert [each.beats for each in await store.ask(Nodes())] == [1]
     claim = await _held(store, clock)
-    assert [each.beats for each in await store.nodes()] == [2]
+    assert [each.beats for each in await store.ask(Nodes())] == [2]
     for beats in (0, 1, 3):
         assert await store.orphans("reaper", 10, {"node-1": beats, "nobody": 0}) == []
     [taken] = await store.orphans("reaper", 10, {"node-1": 2})
@@ -53,7 +53,7 @@ async def test_who_left_has_no_beats(store: AnyStore, clock: ManualClock) -> Non
     await store.leave("never heard of")
     claim = await _held(store, clock)
     await store.leave("node-1")
-    [left] = await store.nodes()
+    [left] = await store.ask(Nodes())
     assert (left.id, left.beats, left.holds, left.is_alive(clock.time, timedelta(hours=1))) == ("node-1", 0, 1, False)
     [taken] = await store.orphans("reaper", 10, {"node-1": 0})
     assert taken.handle == claim.handle
@@ -62,10 +62,10 @@ async def test_who_left_has_no_beats(store: AnyStore, clock: ManualClock) -> Non
 async def test_an_owner_that_never_beat_is_known_by_what_it_holds(store: AnyStore, clock: ManualClock) -> None:
     """A reaper that died before it had settled what it took over: the next one takes it at once."""
     await _held(store, clock)
-    [seen] = await store.nodes()
+    [seen] = await store.ask(Nodes())
     clock.move(minutes=1)
     await store.orphans("reaper", 10, {"node-1": seen.beats})
-    assert [(each.id, each.beats, each.holds, each.beat_at) for each in await store.nodes()] == [
+    assert [(each.id, each.beats, each.holds, each.beat_at) for each in await store.ask(Nodes())] == [
         ("node-1", seen.beats, 0, clock.time - timedelta(minutes=1)),
         ("reaper", 0, 1, clock.time),
     ]
@@ -88,7 +88,7 @@ async def test_ended_and_unowned_occurrences_are_not_taken_over(store: AnyStore,
     """S0-075: whatever a reaper saw before."""
     claim = await _held(store, clock, retry={"max": 1, "interval": "1h"})
     await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time, FAILED))])
-    [seen] = await store.nodes()
+    [seen] = await store.ask(Nodes())
     assert await store.orphans("reaper", 10, {"node-1": seen.beats}, [claim.key]) == []
     [made] = await occurrences(store)
     assert (made.status, made.fence) == ("awaiting_retry", claim.fence)
@@ -103,7 +103,7 @@ async def test_waits_are_freed_however_many_and_of_the_rest_the_oldest_are_given
     claims = await store.claim(NodeScope("node-1"), 10)
     waits = claims[3:]
     await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time, FAILED)) for claim in waits])
-    [seen] = await store.nodes()
+    [seen] = await store.ask(Nodes())
     taken = await store.orphans("reaper", 2, {"node-1": seen.beats}, [claims[0].key])
     assert [each.handle for each in taken] == sorted(claim.handle for claim in claims[:3])[:2]
     found = await occurrences(store)

@@ -8,7 +8,7 @@ from everytick.domain.facts import Cancel
 from everytick.domain.notes import Note, Progress
 from everytick.domain.steps import Step
 from everytick.errors import TransactionsUnsupported
-from everytick.stores.base import Claim, Commit, NodeScope
+from everytick.stores.base import Claim, Commit, Nodes, NodeScope
 from tests.stores.acting import AnyStore, began, claim_one, ended, job, occurrences, plan_once, put, reap, run_one
 from tests.stores.clock import ManualClock
 
@@ -33,7 +33,7 @@ async def test_each_claim_draws_a_token_of_its_own(store: AnyStore, clock: Manua
     await plan_once(store)
     second = await claim_one(store, "node-2")
     clock.move(minutes=5)
-    taken = await store.orphans("reaper", 10, {each.id: each.beats for each in await store.nodes()})
+    taken = await store.orphans("reaper", 10, {each.id: each.beats for each in await store.ask(Nodes())})
     assert len({claim.key.token for claim in (first, second)}) == 2
     assert not {claim.key.token for claim in taken} & {first.key.token, second.key.token}
 

@@ -1,4 +1,4 @@
-"""promises, commit_promises, promised and breaches: a breach is recorded once, whoever finds it (A18)."""
+"""promises, commit_promises, promised and breaches: a breach is recorded once, whichever node finds it (A18)."""
 
 import asyncio
 from dataclasses import replace

@@ -8,7 +8,7 @@ import pytest
 
 from everytick.domain.facts import Cancel, Pause, Resume, Trigger
 from everytick.domain.headlines import fingerprint
-from everytick.domain.lookups import Editions, Spans, SpansOfJobs
+from everytick.domain.lookups import Editions, MissedSpans, OccurrenceStatuses, Spans, SpansOfJobs
 from everytick.domain.outcome import Failed, Outcome
 from everytick.domain.questions import (
     CELLS_KEPT,
@@ -292,3 +292,41 @@ async def test_jobs_are_listed_in_pages_by_name(store: AnyStore) -> None:
     assert [each.job.name for each in (*second, *third)] == ["a-b", "a/b", "é"]
     assert [each.job.name for each in await store.list(after="a/b", removed=True, limit=9)] == ["ab", "é"]
     assert await store.list(limit=0) == []
+
+
+async def test_the_newest_missed_spans_of_all_jobs_name_their_jobs(store: AnyStore, clock: ManualClock) -> None:
+    """What a pause or recovery left out is none of them, nor is a span that ends before the moment."""
+    lost = [job(f"lost-{number}", f"{number} * * * *", recovery="mark_as_missed") for number in (0, 20, 40)]
+    paused = job("paused")
+    await put_all(store, [*lost, paused, job("kept")])
+    await store.request(paused.id, Pause())
+    clock.move(hours=3, minutes=59)
+    await plan_once(store)
+    first = clock.time
+    clock.move(hours=2)
+    await plan_once(store)
+    spans = {each.id: await store.ask(Spans(each.id, first - 9 * HOUR, clock.time)) for each in lost}
+    everything_ = [(id_, span) for id_, own in spans.items() for span in own]
+
+    found = await store.ask(MissedSpans(first - 9 * HOUR))
+    assert len(found) == 6
+    assert list(found) == sorted(everything_, key=lambda each: each[1].through, reverse=True)
+    assert list(await store.ask(MissedSpans(first - 9 * HOUR, 4))) == list(found[:4])
+    assert list(await store.ask(MissedSpans(first))) == list(found[:3])
+    assert list(await store.ask(MissedSpans(clock.time))) == []
+
+
+async def test_the_statuses_of_occurrences_are_told_by_id(store: AnyStore, clock: ManualClock) -> None:
+    await put(store, job("one", retry=None))
+    ids = await hours(store, clock, ["", "boom"])
+    clock.move(hours=1)
+    await plan_once(store)
+    [waits] = [each.id for each in await occurrences(store) if each.id not in ids]
+    none = "occ_00000000-0000-0000-0000-000000000000"
+
+    assert await store.ask(OccurrenceStatuses([*ids, waits, none])) == {
+        ids[0]: _S.COMPLETED,
+        ids[1]: _S.FAILED,
+        waits: _S.PENDING,
+    }
+    assert await store.ask(OccurrenceStatuses(())) == {}

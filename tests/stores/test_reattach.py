@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from everytick.domain.notes import HandedAttempt, Note, Progress
-from everytick.stores.base import Claim, Commit, NodeScope
+from everytick.stores.base import Claim, Commit, Nodes, NodeScope
 from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, put, statuses
 from tests.stores.clock import ManualClock
 
@@ -25,11 +25,11 @@ def _note(clock: ManualClock) -> Note:
 
 
 async def _silent(store: AnyStore) -> dict[str, int]:
-    return {each.id: each.beats for each in await store.nodes()}
+    return {each.id: each.beats for each in await store.ask(Nodes())}
 
 
 async def test_an_attempt_says_to_which_engine_it_was_handed(store: AnyStore, clock: ManualClock) -> None:
-    """Issue 16: the handle is stored with the run, and later notes leave it."""
+    """The handle is stored with the run, and later notes leave it."""
     claim = await _handed_over(store, clock)
     await store.note([(claim, Note("main", 1, clock.time, Progress(1, 2)))])
     [(_, attempt)] = (await store.whole(claim.occurrence.id)).attempts

@@ -53,7 +53,7 @@ async def test_a_refused_plan_is_postponed_and_the_others_are_written(store: Any
 async def test_a_refused_plan_leaves_nothing_of_those_that_were_tried_with_it(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    """C-46: all are tried together, or else each alone, in order: the needed job has nobody to tell yet."""
+    """C-46: all are tried together, or else each alone, in order: the needed job has no other job to tell yet."""
     await put(store, job("needed"))
     waits = (await put(store, job("waits", depends_on="needed"))).job_id
     await put(store, job("spoilt"))

@@ -47,7 +47,9 @@ async def plan_and_settle(store: AnyStore, told: list[Event] | None = None) -> N
     async with store.due(await everything(store), 100) as batch:
         plans = [plan(snapshot, batch.now) for snapshot in batch.snapshots]
         done = await store.commit_plans(batch, plans)
-    await Rollouts(store, Notifier(store, store), listeners).settle(Planned(batch, batch.snapshots, plans, done, 0.0))
+    rollouts = Rollouts(store, Notifier(store, store), listeners)
+    rollouts.put(Planned(batch, batch.snapshots, plans, done, 0.0))
+    await rollouts.settle()
 
 
 async def live(
@@ -180,7 +182,9 @@ async def test_a_verdict_that_comes_late_leaves_a_newer_edit_alone(store: AnySto
     assert plans[0].verdict is not None
     assert await edit(store, job(when=HOURLY, description="newer"), "immediate") == 3
     late = Planned(batch, batch.snapshots, plans, done, 0.0)
-    await Rollouts(store, Notifier(store, store), Listeners()).settle(late)
+    rollouts = Rollouts(store, Notifier(store, store), Listeners())
+    rollouts.put(late)
+    await rollouts.settle()
     assert await newest_version(store, id_) == (3, "newer", False)
 
 

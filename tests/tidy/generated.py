@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from everytick.domain.config import POLICIES, Level, Policy, Settings
-from everytick.domain.readers import DURATION
-from everytick.domain.reading import as_data
+from everytick.domain.policy_checks import as_data
+from everytick.domain.policy_readers import DURATION
 from everytick.sources.yaml_models import JobModel, TaskModel, json_schema
 from everytick.sources.yaml_writer import flow
 from tests.tidy.tree import ROOT

@@ -1,4 +1,4 @@
-"""The contract is whole: every number is held by a test, or somebody said why it is not, and its page is current."""
+"""The contract is whole: every number is held by a test, or a sentence says why it is not, and its page is current."""
 
 import ast
 from dataclasses import replace

@@ -1,11 +1,11 @@
-"""What is decided is decided in one place: nobody above or beside it has rules of his own to keep."""
+"""What is decided is decided in one place: no layer above or beside it has rules of its own to keep."""
 
 import ast
 from collections.abc import Iterator
 
 from tests.tidy.tree import module_name, parsed, under
 
-# Who may ask for a decision: the loops, and whoever shows what they would decide.
+# Who may ask for a decision: the loops, and what shows what they would decide.
 ASKERS = ("everytick.node", "everytick.app", "everytick.simulate", "everytick.testing", "everytick.beat.decision")
 HANDING_ON = ("everytick.answers.", "everytick.client.")
 ADMISSION = "everytick.deciding.admission"

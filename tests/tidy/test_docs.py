@@ -1,11 +1,12 @@
 """The docs name nothing that is not there: links, headings, files of the repository."""
 
+import ast
 import re
 from collections.abc import Iterator
 
 import pytest
 
-from tests.tidy.tree import ROOT, files, lines
+from tests.tidy.tree import ROOT, files, lines, parsed
 
 PAGES = [path for path in files() if path.endswith(".md")]
 FOLDERS = r"(?:\.ci|bench|docs|examples|requirements|src|tests)"
@@ -88,6 +89,61 @@ def test_the_architecture_names_every_module(folder: str) -> None:
     modules = {path.removeprefix(folder) for path in files() if path.startswith(folder) and path.endswith(".py")}
 
     assert named == {module for module in modules if not module.endswith("__init__.py")}
+
+
+ARCHITECTURE = "docs/architecture.md"
+PROTOCOLS = "src/everytick/stores/protocols.py"
+
+
+def verbs() -> dict[str, set[str]]:
+    """Return the verbs of each part of the seam; what a part repeats of `Store` is no verb of its own."""
+    parts = {
+        node.name: {
+            each.name
+            for each in node.body
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and not each.decorator_list
+        }
+        for node in parsed(PROTOCOLS).body
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Store")
+    }
+    return {part: names if part == "Store" else names - parts["Store"] for part, names in parts.items()}
+
+
+def test_the_architecture_names_and_counts_every_verb_of_a_store() -> None:
+    """S0-053: a reader who builds a store finds every verb in the table, and none that is gone."""
+    page = (ROOT / ARCHITECTURE).read_text()
+    rows = re.findall(r"^\| `(\w+Store|Store)`[^|]*\| ([^|]*) \|$", page, flags=re.MULTILINE)
+    counted = re.search(
+        r"^(\d+) verbs, (\d+) of them of tick, run and jobs and (\d+) about people,", page, flags=re.MULTILINE
+    )
+
+    known = verbs()
+    assert {part: set(re.findall(r"`(\w+)`", named)) for part, named in rows} == known
+    of_a_tick = sum(len(known[part]) for part in ("Store", "PlanStore", "RunStore", "JobStore"))
+    assert counted is not None
+    assert tuple(map(int, counted.groups())) == (sum(map(len, known.values())), of_a_tick, len(known["AccessStore"]))
+    assert of_a_tick <= 30, "what only looks is a question of ask, and what a person asks for is a fact or an edit"
+
+
+def test_the_tree_of_a_node_shows_every_part_that_is_made_for_it() -> None:
+    """What `Node` and `Engine` make is in the drawing, by the name of its module."""
+    [tree] = re.findall(r"^```\n(node\.py .*?)^```", (ROOT / ARCHITECTURE).read_text(), flags=re.MULTILINE | re.DOTALL)
+    drawn, made = set(re.findall(r"(\w+)\.py", tree)), set()
+    for owner in ("node", "engine"):
+        code = parsed(f"src/everytick/node/{owner}.py")
+        called = {
+            node.func.id for node in ast.walk(code) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        made |= {
+            node.module.removeprefix("everytick.node.")
+            for node in ast.walk(code)
+            if isinstance(node, ast.ImportFrom)
+            and node.module is not None
+            and node.module.startswith("everytick.node.")
+            if called & {alias.name for alias in node.names}
+        }
+
+    assert made - drawn == set()
 
 
 def test_the_index_lists_every_decision() -> None:

@@ -1,11 +1,13 @@
-"""Every file of the package is imported by something: what nobody needs is deleted."""
+"""Every file of the package is imported by something, and every function is used: what is not needed is deleted."""
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterator
 
-from tests.tidy.tree import module_name, parsed, under
+from tests.tidy.tree import ROOT, module_name, parsed, under
 
-# Started by name, or by the interpreter, and therefore imported by nobody.
+# Started by name, or by the interpreter, and therefore imported nowhere.
 DOORS = {
     "everytick",
     "everytick.__main__",
@@ -46,3 +48,36 @@ def test_every_file_of_the_package_is_imported_by_something() -> None:
     unused = sorted(path for name, path in ours.items() if name not in imported | DOORS)
 
     assert unused == []
+
+
+BY_USERS = "people call it"
+BY_OTHERS = "another library calls it"
+BY_TESTS = "tests look at it, and could not see this otherwise"
+
+CALLED_FROM_OUTSIDE = {
+    **dict.fromkeys(("web_url", "max_lateness", "is_unverified", "retry_count"), BY_USERS),
+    **dict.fromkeys(("assert_ran", "assert_skipped", "assert_failed"), BY_USERS),
+    **dict.fromkeys(("to_string", "capture_signals", "emit", "writelines"), BY_OTHERS),
+    **dict.fromkeys(("EverytickConfig", "run_from_argv", "add_arguments"), BY_OTHERS),
+    **dict.fromkeys(("setup_schedule", "should_sync"), BY_OTHERS),
+    **dict.fromkeys(("definitions_compiled", "open_streams", "role_needed", "standing_still"), BY_TESTS),
+    **dict.fromkeys(("header_of", "life_of"), "tests and benchmarks begin a life as a store does"),
+}
+"""Functions and classes that the package defines and names nowhere else."""
+
+
+def named_once() -> Iterator[str]:
+    """Give each function, method and class whose name stands in the package only where it is defined."""
+    paths = [*under("src/"), *under("src/", suffix=".html")]
+    words = Counter(word for path in paths for word in re.findall(r"\w+", (ROOT / path).read_text(encoding="utf-8")))
+    for path in under("src/"):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and words[node.name] == 1:
+                # A route or a verb of the command line is registered by its decorator.
+                is_registered = any(isinstance(mark, ast.Call) for mark in node.decorator_list)
+                if not is_registered and not node.name.startswith("__"):
+                    yield node.name
+
+
+def test_every_function_of_the_package_is_used_by_it() -> None:
+    assert set(named_once()) == set(CALLED_FROM_OUTSIDE)

@@ -53,7 +53,7 @@ def test_lock_files_hold_no_address() -> None:
     locks = under("requirements/", suffix=".lock")
     found = [f"{place}: {line}" for path in locks for place, line in lines(path) if "://" in line or " @ " in line]
 
-    assert len(locks) == 5
+    assert len(locks) == 6
     assert found == []
 
 

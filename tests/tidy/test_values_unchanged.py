@@ -11,7 +11,7 @@ from functools import cache
 from tests.tidy.tree import parsed, under
 
 SETTERS = {
-    "src/everytick/domain/reading.py": "`fill` sets the fields of a value that is being built",
+    "src/everytick/domain/policy_checks.py": "`fill` sets the fields of a value that is being built",
     "src/everytick/domain/values.py": "gives a class its shared methods",
     "src/everytick/runners/capture.py": "replaces sys.stdout and sys.stderr",
     "src/everytick/stores/memory/tables.py": "changes a row, which is no value",
@@ -19,6 +19,7 @@ SETTERS = {
     "src/everytick/stores/redis/rows.py": "fills a row, which is no value",
     "src/everytick/stores/redis/watched.py": "puts a table in the place of a dict",
     "src/everytick/stores/sql/statements.py": "fills the statements of a schema",
+    "src/everytick/stores/sqlite/queries.py": "fills the statements that are sent rows",
 }
 """The modules that may set an attribute by its name, and what they set."""
 

@@ -42,8 +42,8 @@ def new_secret() -> Secret:
 
 def read_token(text: str) -> tuple[str, str] | None:
     """Return the id and the hash of a token, None if the text is none."""
-    found = _TOKEN.fullmatch(text)
-    return None if found is None else (found[1], hash_of(found[2]))
+    match = _TOKEN.fullmatch(text)
+    return None if match is None else (match[1], hash_of(match[2]))
 
 
 def hash_of(text: str) -> str:

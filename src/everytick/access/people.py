@@ -29,7 +29,7 @@ class Person:
     def role_on(self, tags: Iterable[str]) -> Role:
         """Return the role on a job with these tags."""
         known = frozenset(tags)
-        return max([self.role, *(each.role for each in self.grants if each.tag in known)])
+        return max([self.role, *(grant.role for grant in self.grants if grant.tag in known)])
 
     def may(self, role: Role, tags: Iterable[str] = ()) -> bool:
         """Return whether the person has this role, on a job with these tags."""
@@ -37,7 +37,7 @@ class Person:
 
     def may_somewhere(self, role: Role) -> bool:
         """Return whether the person has this role on all jobs, or by a grant on some."""
-        return max([self.role, *(each.role for each in self.grants)]) >= role
+        return max([self.role, *(grant.role for grant in self.grants)]) >= role
 
     def sees_payloads(self, tags: Iterable[str] = ()) -> bool:
         """Return whether payloads, results, errors and output of a job with these tags are shown."""
@@ -61,10 +61,10 @@ def person_of_token(token: Token, address: str = "") -> Person:
     if token.owner:
         bound = token.owner_role or Role.VIEWER
         owner, own = Person("", bound, token.owner_grants), Person("", token.role, token.grants)
-        tags = sorted({each.tag for each in (*token.grants, *token.owner_grants)})
+        tags = sorted({grant.tag for grant in (*token.grants, *token.owner_grants)})
         role = min(token.role, bound)
         on_tags = [Grant(tag, min(owner.role_on([tag]), own.role_on([tag]))) for tag in tags]
-        grants = tuple(each for each in on_tags if each.role > role)
+        grants = tuple(grant for grant in on_tags if grant.role > role)
     return Person(name, role, grants, CameBy.TOKEN, address)
 
 

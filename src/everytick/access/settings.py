@@ -28,12 +28,16 @@ class AuthMode(StrEnum):
 
 @value(frozen=True)
 class OidcSettings:
-    """A provider of OpenID Connect. `claim` of its token is the full name of a user here."""
+    """A provider of OpenID Connect. `claim` of its token is the full name of a user here.
+
+    With `trust_email` an address also counts whose token does not say whether the provider has verified it.
+    """
 
     issuer: str
     client_id: str
     client_secret: str
     claim: str = "email"
+    trust_email: bool = False
 
     def __repr__(self) -> str:
         return f"OidcSettings({self.issuer!r}, {self.client_id!r})"
@@ -81,6 +85,7 @@ def access_settings(
     oidc_client_id: str | None = None,
     oidc_client_secret: str | None = None,
     oidc_claim: str = "email",
+    oidc_trust_email: bool = False,
 ) -> AccessSettings:
     """Return the settings, each checked. Raise InvalidSetting for those that would let every stranger in."""
     networks = tuple(map(_network, proxies))
@@ -96,7 +101,7 @@ def access_settings(
         networks,
         None if proxy_header is None else proxy_header.lower(),
         None if proxy_role is None else role_of(proxy_role),
-        _oidc(oidc_issuer, oidc_client_id, oidc_client_secret, oidc_claim),
+        _oidc(oidc_issuer, oidc_client_id, oidc_client_secret, claim=oidc_claim, trust_email=oidc_trust_email),
     )
 
 
@@ -114,10 +119,12 @@ def _network(given: str) -> Network:
         raise InvalidSetting("web_proxies", given, text) from None
 
 
-def _oidc(issuer: str | None, client: str | None, secret: str | None, claim: str) -> OidcSettings | None:
+def _oidc(
+    issuer: str | None, client: str | None, secret: str | None, *, claim: str, trust_email: bool
+) -> OidcSettings | None:
     if issuer is None:
         return None
     if client is None or secret is None:
         text = "needs web_oidc_client_id and web_oidc_client_secret too"
         raise InvalidSetting("web_oidc_issuer", issuer, text)
-    return OidcSettings(issuer.rstrip("/"), client, secret, claim)
+    return OidcSettings(issuer.rstrip("/"), client, secret, claim, trust_email)

@@ -51,30 +51,30 @@ def node_of(data: Mapping[str, Any]) -> NodeRecord:
 # --------------------------------------------------------------------------------------------------------------- limits
 
 
-def limits_data(found: Limits) -> dict[str, Any]:
+def limits_data(limits: Limits) -> dict[str, Any]:
     """Return the limits and brakes of a store as data."""
     return {
-        "reaches": [_reach_data(each) for each in found.reaches],
+        "reaches": [_reach_data(reach) for reach in limits.reaches],
         "changes": [
-            {"at": each.at, "reach": each.reach, "what": each.what, "reason": each.reason, "by": each.by}
-            for each in found.changes
+            {"at": change.at, "reach": change.reach, "what": change.what, "reason": change.reason, "by": change.by}
+            for change in limits.changes
         ],
     }
 
 
-def _reach_data(each: ReachRecord) -> dict[str, Any]:
-    limit, release = each.reach.limit, each.reach.release
+def _reach_data(record: ReachRecord) -> dict[str, Any]:
+    limit, release = record.reach.limit, record.reach.release
     return {
-        "reach": each.reach.name,
+        "reach": record.reach.name,
         "most": None if limit is None else limit.most,
         "rate": None if limit is None or limit.rate is None else str(limit.rate),
         "reason": None if limit is None else limit.reason,
         "set_by": None if limit is None else limit.by,
         "set_at": None if limit is None else limit.at,
-        "running": each.running,
-        "waiting": each.waiting,
-        "closed": each.closed,
-        "opens_at": each.opens_at,
+        "running": record.running,
+        "waiting": record.waiting,
+        "closed": record.closed,
+        "opens_at": record.opens_at,
         "brakes": [
             {
                 "since": brake.since,
@@ -84,7 +84,7 @@ def _reach_data(each: ReachRecord) -> dict[str, Any]:
                 "begins": None if brake.begins is None else str(brake.begins),
                 "ends": None if brake.ends is None else str(brake.ends),
             }
-            for brake in each.reach.brakes
+            for brake in record.reach.brakes
         ],
         "release": None
         if release is None
@@ -97,9 +97,9 @@ def _reach_data(each: ReachRecord) -> dict[str, Any]:
     }
 
 
-def limits_record(found: Limits) -> dict[str, Any]:
+def limits_record(limits: Limits) -> dict[str, Any]:
     """Return the same with the store's time."""
-    return limits_data(found) | {"now": found.now}
+    return limits_data(limits) | {"now": limits.now}
 
 
 def limits_of(data: Mapping[str, Any]) -> Limits:
@@ -122,7 +122,7 @@ def _reach_of(data: Mapping[str, Any]) -> ReachRecord:
 def _brake_of(data: Mapping[str, Any]) -> BrakeRecord:
     since = moment(data["since"])
     assert since is not None, "a brake has a beginning"
-    rules = (None if data[each] is None else schedule(data[each]) for each in ("begins", "ends"))
+    rules = (None if data[key] is None else schedule(data[key]) for key in ("begins", "ends"))
     return BrakeRecord(since, moment(data["until"]), data["reason"], data["by"], *rules)
 
 

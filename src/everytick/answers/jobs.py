@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from everytick.answers.values import JobStatus, JobVersion, NodeReports, PartChange, UpcomingRun
 from everytick.answers.wire import data_of, job_of, job_text, moment, value_of
 from everytick.deciding.forecast import LikelyBreach
+from everytick.domain.policy_checks import as_data
 from everytick.domain.promises import Breach, promises_of
-from everytick.domain.reading import as_data
 from everytick.domain.rollouts import rollout
 from everytick.domain.templates import SCHEDULE, TASKS
 from everytick.stores.base import JobRecord
@@ -139,8 +139,8 @@ def set_policies(record: JobRecord) -> list[tuple[str, object, str]]:
 
 def record_data(record: JobRecord) -> dict[str, Any]:
     """Return a job as the store has it: the whole definition, and every field of its state."""
-    found: dict[str, Any] = data_of(record)
-    return found
+    content: dict[str, Any] = data_of(record)
+    return content
 
 
 def record_of(data: Mapping[str, Any]) -> JobRecord:
@@ -162,6 +162,7 @@ def upcoming_data(run: UpcomingRun, job: str) -> dict[str, Any]:
         "mark": run.mark,
         "detail": run.detail,
         "instant": run.instant,
+        "queue": run.queue,
     }
 
 
@@ -169,7 +170,7 @@ def upcoming_of(data: Mapping[str, Any]) -> UpcomingRun:
     """Return the run that `upcoming_data` wrote."""
     at = moment(data["at"])
     assert at is not None, "every run has a time"
-    return UpcomingRun(at, data["asked_for"], data["detail"], data["mark"], moment(data["instant"]))
+    return UpcomingRun(at, data["asked_for"], data["detail"], data["mark"], moment(data["instant"]), data["queue"])
 
 
 # ------------------------------------------------------------------------------------------------------------- promises
@@ -196,14 +197,14 @@ def breach_of(data: Mapping[str, Any]) -> Breach:
     return value_of(Breach, {**data, "kind": data["promise"], "is_withdrawn": data["withdrawn"]})
 
 
-def forecast_data(found: LikelyBreach) -> dict[str, Any]:
+def forecast_data(forecast: LikelyBreach) -> dict[str, Any]:
     """Return a promise that is likely to be broken as data; `text` is the whole sentence, `why` its reason."""
     return {
-        "promise": found.kind,
-        "instant": found.instant,
-        "due_at": found.due_at,
-        "is_certain": found.is_certain,
-        "text": str(found),
+        "promise": forecast.kind,
+        "instant": forecast.instant,
+        "due_at": forecast.due_at,
+        "is_certain": forecast.is_certain,
+        "text": str(forecast),
     }
 
 
@@ -221,8 +222,8 @@ def promise_details(record: JobRecord, status: JobStatus, past: Sequence[BreachR
             {"promise": kind, "promised": as_data(promised), "is_broken": kind in broken}
             for kind, promised in promises_of(record.job.settings).items()
         ],
-        "forecasts": [forecast_data(each) for each in status.forecasts],
-        "breaches": [breach_data(each.breach) for each in past],
+        "forecasts": [forecast_data(forecast) for forecast in status.forecasts],
+        "breaches": [breach_data(record.breach) for record in past],
     }
 
 
@@ -270,9 +271,9 @@ def version_of(data: Mapping[str, Any]) -> JobVersion:
 
 def changes_data(changes: Sequence[PartChange]) -> list[dict[str, str]]:
     """Return the parts of a definition that differ as data."""
-    return [{"part": each.part, "old": each.old, "new": each.new} for each in changes]
+    return [{"part": change.part, "old": change.old, "new": change.new} for change in changes]
 
 
 def changes_of(data: Sequence[Mapping[str, str]]) -> tuple[PartChange, ...]:
     """Return the parts that `changes_data` wrote."""
-    return tuple(PartChange(each["part"], each["old"], each["new"]) for each in data)
+    return tuple(PartChange(change["part"], change["old"], change["new"]) for change in data)

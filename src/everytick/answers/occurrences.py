@@ -15,30 +15,30 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def occurrence_data(found: Occurrence, names: Mapping[str, str]) -> dict[str, Any]:
+def occurrence_data(occurrence: Occurrence, names: Mapping[str, str]) -> dict[str, Any]:
     """Return an occurrence as data."""
     return {
-        "id": found.id,
-        "job": names[found.job_id],
-        "scheduled_for": found.scheduled_for,
-        "status": found.status,
-        "cause": found.cause,
-        "late": found.late,
-        "started_at": found.started_at,
-        "ended_at": found.ended_at,
-        "node": found.node,
-        "owner": found.owner,
-        "error": found.error,
-        "reason": found.reason,
-        "replay_of": found.replay_of,
-        "version": found.version,
+        "id": occurrence.id,
+        "job": names[occurrence.job_id],
+        "scheduled_for": occurrence.scheduled_for,
+        "status": occurrence.status,
+        "cause": occurrence.cause,
+        "late": occurrence.late,
+        "started_at": occurrence.started_at,
+        "ended_at": occurrence.ended_at,
+        "node": occurrence.node,
+        "owner": occurrence.owner,
+        "error": occurrence.error,
+        "reason": occurrence.reason,
+        "replay_of": occurrence.replay_of,
+        "version": occurrence.version,
     }
 
 
-def occurrence_record(found: Occurrence, names: Mapping[str, str]) -> dict[str, Any]:
+def occurrence_record(occurrence: Occurrence, names: Mapping[str, str]) -> dict[str, Any]:
     """Return the same with every field that the store has."""
-    whole: dict[str, Any] = data_of(found)
-    return occurrence_data(found, names) | whole
+    whole: dict[str, Any] = data_of(occurrence)
+    return occurrence_data(occurrence, names) | whole
 
 
 def occurrence_of(data: Mapping[str, Any]) -> Occurrence:
@@ -97,40 +97,40 @@ def whole_record(whole: Whole, names: Mapping[str, str], payload: object) -> dic
 
 def whole_of_data(data: Mapping[str, Any]) -> Whole:
     """Return the occurrence that `whole_record` wrote."""
-    attempts = tuple((each["task"], _attempt_of(each)) for each in data["attempts"])
+    attempts = tuple((attempt["task"], _attempt_of(attempt)) for attempt in data["attempts"])
     return Whole(occurrence_of(data), value_of(tuple[TaskRun, ...], data["runs"]), attempts)
 
 
 # --------------------------------------------------------------------------------------------------------- explanations
 
 
-def explanation_data(found: Explanation) -> dict[str, Any]:
+def explanation_data(explanation: Explanation) -> dict[str, Any]:
     """Return an explanation as data."""
     return {
-        "job": found.job,
-        "at": found.at,
-        "verdict": found.verdict,
-        "text": found.text,
-        "occurrence": None if found.occurrence is None else found.occurrence.id,
-        "behind": found.behind,
-        "moved_to": found.moved_to,
-        "previous": found.previous,
-        "next": found.next,
-        "broken_promises": [breach.kind for breach in found.breaches],
-        "forecasts": [str(forecast) for forecast in found.forecasts],
+        "job": explanation.job,
+        "at": explanation.at,
+        "verdict": explanation.verdict,
+        "text": explanation.text,
+        "occurrence": None if explanation.occurrence is None else explanation.occurrence.id,
+        "behind": explanation.behind,
+        "moved_to": explanation.moved_to,
+        "previous": explanation.previous,
+        "next": explanation.next,
+        "broken_promises": [breach.kind for breach in explanation.breaches],
+        "forecasts": [str(forecast) for forecast in explanation.forecasts],
     }
 
 
-def explanation_record(found: Explanation) -> dict[str, Any]:
+def explanation_record(explanation: Explanation) -> dict[str, Any]:
     """Return the same with the rows that show it is so."""
     evidence = {
-        "occurrence": data_of(found.occurrence),
-        "span": data_of(found.span),
-        "pause": data_of(found.pause),
-        "breaches": [breach_data(each) for each in found.breaches],
-        "forecasts": [forecast_data(each) for each in found.forecasts],
+        "occurrence": data_of(explanation.occurrence),
+        "span": data_of(explanation.span),
+        "pause": data_of(explanation.pause),
+        "breaches": [breach_data(breach) for breach in explanation.breaches],
+        "forecasts": [forecast_data(forecast) for forecast in explanation.forecasts],
     }
-    return explanation_data(found) | {"evidence": evidence}
+    return explanation_data(explanation) | {"evidence": evidence}
 
 
 def explanation_of(data: Mapping[str, Any]) -> Explanation:

@@ -64,21 +64,21 @@ def change_of(data: Mapping[str, Any]) -> Change:
 
 def preview_data(preview: Preview) -> dict[str, Any]:
     """Return a preview as data."""
-    changes = [change_data(each, preview.runs.get(each.name), preview.hash) for each in preview.changes]
+    changes = [change_data(change, preview.runs.get(change.name), preview.hash) for change in preview.changes]
     return {"plan": preview.hash, "changes": changes, "refusals": preview.refusals}
 
 
 def preview_of(data: Mapping[str, Any]) -> Preview:
     """Return the preview that `preview_data` wrote."""
-    runs = {each["job"]: runs_of(each) for each in data["changes"]}
-    known = {name: found for name, found in runs.items() if found is not None}
+    runs = {change["job"]: runs_of(change) for change in data["changes"]}
+    known = {name: job_runs for name, job_runs in runs.items() if job_runs is not None}
     return Preview(tuple(map(change_of, data["changes"])), known, data["plan"], tuple(data["refusals"]))
 
 
-def diff_data(found: VersionDiff) -> dict[str, Any]:
+def diff_data(diff: VersionDiff) -> dict[str, Any]:
     """Return the difference of two versions as data."""
-    data = {"job": found.name, "old": found.old, "new": found.new, "changes": changes_data(found.changes)}
-    return data | runs_data(found.runs)
+    data = {"job": diff.name, "old": diff.old, "new": diff.new, "changes": changes_data(diff.changes)}
+    return data | runs_data(diff.runs)
 
 
 def diff_of(data: Mapping[str, Any]) -> VersionDiff:

@@ -55,9 +55,9 @@ def _bound(schedule: Schedule) -> tuple[Schedule, str]:
 
 
 def _former(schedule: Schedule, now: datetime, count: int) -> list[datetime]:
-    found: list[datetime] = []
+    instants: list[datetime] = []
     at = schedule.last_at(now)
-    while at is not None and len(found) < count:
-        found.insert(0, at)
+    while at is not None and len(instants) < count:
+        instants.insert(0, at)
         at = schedule.last_at(at - MICROSECOND)
-    return found
+    return instants

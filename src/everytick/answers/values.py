@@ -52,6 +52,7 @@ class UpcomingRun:
 
     `id` is that of a run that was asked for. `mark` says what a person did to a run of the schedule: moved, amended,
     rescheduled or skipped; `detail` says who asked or did it, and why. `instant` names it: from there it was moved.
+    `queue` is its own, where it was amended to another one than its job's.
     """
 
     at: datetime
@@ -59,6 +60,7 @@ class UpcomingRun:
     detail: str = ""
     mark: str | None = None
     instant: datetime | None = None
+    queue: str | None = None
 
     @property
     def is_asked_for(self) -> bool:

@@ -105,17 +105,17 @@ def data_of(given: object) -> Any:
 
 def _fields_of(given: object, kind: type) -> dict[str, Any]:
     """Return the fields of a value. Most of them are plain: for those no function is called."""
-    found = {}
+    contents = {}
     for name in _names(cast("Any", kind)):
         inner = getattr(given, name)
-        found[name] = inner if type(inner) in _PLAIN else data_of(inner)
-    return found
+        contents[name] = inner if type(inner) in _PLAIN else data_of(inner)
+    return contents
 
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
     """Return the names of the fields of a value's class."""
-    return tuple(each.name for each in fields(kind))
+    return tuple(field.name for field in fields(kind))
 
 
 def job_text(job: Job) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
     if kind in _READERS:
         return _READERS[kind]
     if get_origin(kind) in (Union, UnionType):
-        [own] = [each for each in get_args(kind) if each is not type(None)]
+        [own] = [arg for arg in get_args(kind) if arg is not type(None)]
         read = _reader(own)
         return lambda data: None if data is None else read(data)
     if get_origin(kind) is tuple:
@@ -178,7 +178,7 @@ def _tuple_reader(parts: tuple[Any, ...]) -> Callable[[Any], Any]:
 
 def _fields_reader(kind: type) -> Callable[[Any], Any]:
     hints = get_type_hints(kind)
-    readers = {each.name: _reader(hints[each.name]) for each in fields(cast("Any", kind)) if each.init}
+    readers = {field.name: _reader(hints[field.name]) for field in fields(cast("Any", kind)) if field.init}
 
     def read(data: Mapping[str, Any]) -> Any:
         return kind(**{name: reader(data[name]) for name, reader in readers.items() if name in data})

@@ -86,7 +86,9 @@ class Agendas(JobVersions):
 
     async def _slots(self, now: datetime) -> int:
         """Return how many slots the living nodes have together."""
-        nodes = await (await self._opened()).nodes()
+        from everytick.stores.base import Nodes
+
+        nodes = await (await self._opened()).ask(Nodes())
         living = [node.facts for node in nodes if node.is_alive(now, self.settings.node_timeout)]
         return sum(facts.slots for facts in living if facts is not None)
 
@@ -139,20 +141,20 @@ class Agendas(JobVersions):
 
         window = None if allow is None else duration(allow)
         now = (await (await self._opened()).now()).replace(second=0, microsecond=0)
-        planned = {each.job.name: each for each in await self._planned_jobs() if each.job.enabled and not each.pause}
+        planned = {job.job.name: job for job in await self._planned_jobs() if job.job.enabled and not job.pause}
         movable = await to_thread(_movable, list(planned.values()), now, window)
         enough = max(await self._slots(now) // 2, 1)
         load = await to_thread(partial(spread, movable, now, now + WEEK, enough=enough))
-        windows = {each.name: each.window for each in movable}
+        windows = {job.name: job.window for job in movable}
         moves = []
         for move in load.moves:
             job = planned[move.name].job
             rule = moved_schedule(job, windows[move.name], move.after)
             pair = (move.before, move.after)
             moves.append(SpreadMove(job.name, str(job.schedule), str(rule), pair, windows[job.name], self._where(job)))
-        ours = {each.job: each.after for each in [each for each in moves if not each.where][:MOST_STORED]}
+        ours = {move.job: move.after for move in [move for move in moves if not move.where][:MOST_STORED]}
         preview = await self._spread_preview(ours) if ours else None
-        return SpreadPlan(load, tuple(moves), sum(not each.window for each in movable), preview)
+        return SpreadPlan(load, tuple(moves), sum(not job.window for job in movable), preview)
 
     async def apply_spread(
         self, schedules: Mapping[str, str], plan: str, *, confirmed: bool = False, by: str | None = None
@@ -195,5 +197,5 @@ def _movable(planned: Sequence[AgendaJob], now: datetime, allow: timedelta | Non
     from everytick.deciding.agenda import WEEK
     from everytick.deciding.spreading import movable
 
-    found = (movable(each.job, each.last_end, each.lengths, now, now + WEEK, allow=allow) for each in planned)
-    return [each for each in found if each is not None]
+    jobs = (movable(known.job, known.last_end, known.lengths, now, now + WEEK, allow=allow) for known in planned)
+    return [job for job in jobs if job is not None]

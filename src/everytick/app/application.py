@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from everytick.app.adding_tasks import name_of
 from everytick.app.agenda import Agendas
 from everytick.app.definition import Definition, JobMaker, job_function, refuse_unfilled_tasks
-from everytick.app.definition_places import Place, place_of_caller
+from everytick.app.definition_places import DefinitionPlace, place_of_caller
 from everytick.app.file_requests import FileRequests
 from everytick.app.fleet import Fleet
 from everytick.app.job_overviews import JobOverviews
@@ -325,7 +325,7 @@ class Everytick(
             text = "job '%s' is defined after the start: the node does not run it before await tick.sync() stores it"
             logging.getLogger("everytick.app").warning(text, shown(definition.job.name))
 
-    def _refuse_second(self, job: Job, place: Place) -> None:
+    def _refuse_second(self, job: Job, place: DefinitionPlace) -> None:
         """Return if no other definition has the name, or if this one is the same, written again in a notebook."""
         first = self._definitions.get(job.id)
         if first is not None and first.job.owner == job.owner != f"code:{self.name}":
@@ -383,7 +383,7 @@ def _refuse_unfit(job: Job) -> None:
     Functions without any parameter may read the payload by `current()`.
     """
     parameters = [task.parameters for task in job.tasks]
-    if job.settings.payload is not None and any(each is None or each for each in parameters):
+    if job.settings.payload is not None and any(parameter is None or parameter for parameter in parameters):
         refuse_unfit(job.name, parameters, job.settings.payload.read())
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LOOKED_FOR = 1_000
 """Most backfills of the store that are looked through for one id."""
 
-_FIRST_LOOK, _LAST_LOOK = 0.05, 1.0
+_FIRST_LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.05, 1.0
 """Seconds between two looks at a backfill that is waited for: 0.05 at first, doubled each time, at most 1."""
 
 
@@ -85,12 +85,12 @@ class Backfill:
         """Return it once nothing of it is left to do. Raise TimeoutError if that takes too long."""
         import asyncio
 
-        within, pause = None if timeout is None else duration(timeout), _FIRST_LOOK
+        within, pause = None if timeout is None else duration(timeout), _FIRST_LOOK_SECONDS
         try:
             async with asyncio.timeout(None if within is None else within.total_seconds()) as limit:
                 while not (record := await self.progress()).is_over:
                     await asyncio.sleep(pause)
-                    pause = min(2 * pause, _LAST_LOOK)
+                    pause = min(2 * pause, _LONGEST_LOOK_SECONDS)
                 return record
         except TimeoutError:
             if within is None or not limit.expired():
@@ -159,7 +159,7 @@ class Backfills(Guarding):
         """
         from everytick.app.past_instants import unfilled
         from everytick.domain.facts import PlanBackfill
-        from everytick.domain.reading import choice
+        from everytick.domain.policy_checks import choice
 
         rule, as_of_now = _filling_rule(overlap), choice("as_of", AsOf, as_of) is AsOf.NOW
         own = _key() if key is None else checked_name("request key", key)
@@ -204,7 +204,7 @@ class Backfills(Guarding):
 
     async def backfills(self, name: str | None = None, *, limit: int = 100) -> Sequence[BackfillRecord]:
         """Return the newest backfills, of one job or of all, newest first; at most 1,000."""
-        from everytick.domain.reading import whole
+        from everytick.domain.policy_checks import whole
 
         store, most = await self._opened(), whole("limit", limit, 1, _LOOKED_FOR)
         return await store.ask(NewestBackfills(None if name is None else (await self._find(store, name)).job.id, most))
@@ -227,7 +227,7 @@ def _filling_rule(given: str | None) -> Overlap | None:
     if given is None:
         return None
     from everytick.domain.policies import Overlap
-    from everytick.domain.reading import choice
+    from everytick.domain.policy_checks import choice
 
     rule = choice("overlap", Overlap, given)
     if rule not in (Overlap.QUEUE, Overlap.ALLOW):

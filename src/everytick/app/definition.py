@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from typing import Self
 
-    from everytick.app.definition_places import Place
+    from everytick.app.definition_places import DefinitionPlace
     from everytick.app.handle import Handle
     from everytick.runners.context import Context
     from everytick.stores.base import JobRecord
@@ -98,7 +98,7 @@ class Definition(TaskAdding):
     def __init__(
         self,
         build: Callable[[tuple[TaskDefinition, ...], bool], Job],
-        place: Place,
+        place: DefinitionPlace,
         inherited: tuple[tuple[str, Callable[..., Any]], ...] = (),
     ) -> None:
         self._build, self.place = build, place

@@ -9,6 +9,7 @@ from everytick.app.history import versions
 from everytick.app.outlook import outlook
 from everytick.deciding.explanation import Evidence
 from everytick.deciding.promises import broken_by
+from everytick.domain.config import queue_of
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
 from everytick.domain.limits import reaches_of_job
@@ -98,7 +99,7 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
         breaches=broken,
         forecasts=likely,
         held_back=await _held_back(store, record, unclaimed[0]) if unclaimed else "",
-        frozen=await _frozen(store, record, at) if at > now else "",
+        frozen=await _frozen(store, record, snapshot, at) if at > now else "",
         unmet=unmet,
     )
 
@@ -115,27 +116,29 @@ async def _promises(
     if not promised:
         return (), ()
     found = []
-    for each in await store.ask(Breaches(record.job.id, limit=_BREACHES_READ)):
-        breach = each.breach
+    for broken in await store.ask(Breaches(record.job.id, limit=_BREACHES_READ)):
+        breach = broken.breach
         is_instant = breach.kind is not PromiseKind.SUCCESS_WITHIN and breach.kind in promised
         if is_instant and breach.broken_for <= at <= breach.last_for:
             found.append(replace(breach, due_at=deadlines(promised[breach.kind], record.job).of(at)))
     coming = (await outlook(store, record, snapshot))["forecasts"]
-    return tuple(found), tuple(each for each in coming if each.instant == at)
+    return tuple(found), tuple(forecast for forecast in coming if forecast.instant == at)
 
 
 async def _held_back(store: AnyStore, record: JobRecord, occurrence: Occurrence) -> str:
     """Return which limit or brake keeps the occurrence from starting, an empty text if none does."""
-    own, settings = occurrence.overrides.get("queue"), record.job.settings
-    queue = own if isinstance(own, str) else settings.queue
-    held = (await store.ask(LimitsAndBrakes())).held_back(reaches_of_job(settings.tags, record.job.name, queue))
+    settings = record.job.settings
+    names = reaches_of_job(settings.tags, record.job.name, queue_of(occurrence.overrides) or settings.queue)
+    held = (await store.ask(LimitsAndBrakes())).held_back(names)
     return "" if held is None else held.closed
 
 
-async def _frozen(store: AnyStore, record: JobRecord, at: datetime) -> str:
-    """Return which brake or freeze window will hold at this moment, an empty text if none is known."""
+async def _frozen(store: AnyStore, record: JobRecord, snapshot: JobSnapshot, at: datetime) -> str:
+    """Return which brake or freeze window will hold when the instant runs, an empty text if none is known."""
+    told = next((adjustment for adjustment in snapshot.adjustments if adjustment.at == at), None)
     settings = record.job.settings
-    names = reaches_of_job(settings.tags, record.job.name, settings.queue)
+    queue = queue_of(told.overrides) if told is not None else None
+    names = reaches_of_job(settings.tags, record.job.name, queue or settings.queue)
     brake = (await store.ask(LimitsAndBrakes())).frozen_at(names, at)
     if brake is None:
         return ""
@@ -144,7 +147,9 @@ async def _frozen(store: AnyStore, record: JobRecord, at: datetime) -> str:
 
 
 async def _living(store: AnyStore, since: datetime) -> list[NodeFacts]:
-    heard = [node.facts for node in await store.nodes() if node.beats and node.beat_at >= since]
+    from everytick.stores.base import Nodes
+
+    heard = [node.facts for node in await store.ask(Nodes()) if node.beats and node.beat_at >= since]
     return [facts for facts in heard if facts is not None]
 
 

@@ -74,7 +74,7 @@ class FleetAlarm:
         )
         if not self.is_silent:
             return "the fleet is heard again"
-        risky = ", ".join(f"{each.job} ({each.promise})" for each in self.broken[:10])
+        risky = ", ".join(f"{promise.job} ({promise.promise})" for promise in self.broken[:10])
         return f"the fleet is silent, {heard}" + (f"; promises broken by now: {risky}" if risky else "")
 
     def as_event(self) -> dict[str, Any]:
@@ -91,8 +91,8 @@ class FleetAlarm:
             "data": {
                 "text": self.text,
                 "last_ping": None if self.last is None else self.last.as_data(),
-                "broken": [_data(each) for each in told[True]],
-                "coming": [_data(each) for each in told[False]],
+                "broken": [_data(promise) for promise in told[True]],
+                "coming": [_data(promise) for promise in told[False]],
             },
         }
 
@@ -104,8 +104,8 @@ def _data(risk: PromiseAtRisk) -> dict[str, str]:
 def alarm_of(last: FleetPing | None, now: datetime, *, is_silent: bool) -> FleetAlarm:
     """Return the alarm of this moment."""
     risky: Sequence[PromiseAtRisk] = () if last is None else last.at_risk
-    broken = tuple(each for each in risky if each.is_broken or each.due_at <= now)
-    return FleetAlarm(is_silent, now, last, broken, tuple(each for each in risky if each not in broken))
+    broken = tuple(promise for promise in risky if promise.is_broken or promise.due_at <= now)
+    return FleetAlarm(is_silent, now, last, broken, tuple(promise for promise in risky if promise not in broken))
 
 
 class FleetWatch:

@@ -227,7 +227,7 @@ async def _started(app: Runnable) -> None:
             raise
         except StoreUnavailable as error:
             if not is_told:
-                _log.error("the start waits until the store answers: %s", error)
+                _log.error("%s; the start waits until the store answers", error)
             is_told = True
         else:
             return

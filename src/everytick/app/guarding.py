@@ -147,7 +147,7 @@ class Guarding(StoreAccess):
         touched = tuple(sorted({edit.name for edit in edits}))
         said = f"{what} ({cost})" if cost.runs else what
         proposal = Proposal(uuid4().hex[:_ID_CHARACTERS], said, touched, by, now, now + LASTS, seen)
-        over = [Remove(each.name) for each in await self.proposals() if each.expires_at <= now]
+        over = [Remove(proposal.name) for proposal in await self.proposals() if proposal.expires_at <= now]
         await store.apply([*over, Put(proposal_job(proposal), 0)], by)
         return proposal
 

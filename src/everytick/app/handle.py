@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from everytick.domain.occurrence import EndedOccurrence
     from everytick.stores.addresses import AnyStore
 
-_FIRST_LOOK, _LAST_LOOK = 0.01, 0.5
+_FIRST_LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.01, 0.5
 """Seconds between two reads of the store: 0.01 at first, doubled each time, at most 0.5."""
 
 
@@ -67,7 +67,7 @@ class Handle:
         from everytick.domain.occurrence import ended_with
         from everytick.domain.statuses import ENDED
 
-        store, pause, seen = await self._opened(), _FIRST_LOOK, False
+        store, pause, seen = await self._opened(), _FIRST_LOOK_SECONDS, False
         while True:
             try:
                 whole = await store.whole(self.id)
@@ -81,4 +81,4 @@ class Handle:
                 if whole.occurrence.status in ENDED:
                     return ended_with(whole.occurrence, whole.results, whole.result)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_LOOK)
+            pause = min(2 * pause, _LONGEST_LOOK_SECONDS)

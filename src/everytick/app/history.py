@@ -1,4 +1,6 @@
-"""History as people read it: the occurrences and, for one job, every instant that did not run, with its reason.
+"""History as people read it: the occurrences and every instant that did not run, with its reason.
+
+Instants that did not run are read of one job, or of all jobs if their statuses are asked for.
 
 A store keeps instants that did not run as spans. This module asks the schedule of the span's version for its
 instants, and merges them with the occurrences, newest first.
@@ -6,18 +8,19 @@ instants, and merges them with the occurrences, newest first.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from everytick.app.text_reading import moment_of
+from everytick.app.unrun import BEGINNING, Unrun
 from everytick.domain.decisions import Span, Why
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
-from everytick.domain.lookups import Editions, Spans
+from everytick.domain.lookups import Editions, ExistingIds, Spans
 from everytick.domain.occurrence import Cause, Occurrence
-from everytick.domain.reading import choice, whole
+from everytick.domain.policy_checks import choice, whole
 from everytick.domain.snapshots import JobSnapshot, Missed
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import in_force
@@ -25,13 +28,12 @@ from everytick.domain.values import value
 from everytick.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
     from everytick.domain.job import Job
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
 
-_BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 _MOST_IN_A_PAGE = 1000
 """Most entries of one page."""
 
@@ -51,9 +53,9 @@ class HistoryQuery:
 
     @property
     def with_spans(self) -> bool:
-        """Whether instants that did not run belong to it. It must be about one job: its schedule names them."""
-        wanted = not self.statuses or not _NOT_RUN.isdisjoint(self.statuses)
-        return self.record is not None and wanted and self.cause in (None, Cause.SCHEDULE)
+        """Whether instants that did not run belong to it: of one job always, of all if their statuses are named."""
+        wanted = (self.record is not None and not self.statuses) or not _NOT_RUN.isdisjoint(self.statuses)
+        return wanted and self.cause in (None, Cause.SCHEDULE)
 
 
 def history_query(
@@ -78,14 +80,19 @@ def history_query(
 
 @value
 class PagePosition:
-    """Where a page ends: the store's own cursor, how many of its rows are used, and the last instant of a span."""
+    """Where a page ends: the store's own cursor, how many of its rows are used, and the last instant of a span.
+
+    Of all jobs, several may have missed that instant: `shown` says how many of these the pages have shown.
+    """
 
     cursor: str | None = None
     used: int = 0
     before: datetime | None = None
+    shown: int = 0
 
     def __str__(self) -> str:
-        return f"{self.before.isoformat() if self.before else ''}~{self.used}~{self.cursor or ''}"
+        before = f"{self.before.isoformat() if self.before else ''}{f'*{self.shown}' if self.shown else ''}"
+        return f"{before}~{self.used}~{self.cursor or ''}"
 
 
 def page_position(cursor: str | None) -> PagePosition:
@@ -94,8 +101,10 @@ def page_position(cursor: str | None) -> PagePosition:
         return PagePosition()
     before, _, rest = cursor.partition("~")
     used, _, own = rest.partition("~")
+    before, _, shown = before.partition("*")
     try:
-        return PagePosition(own or None, int(used), datetime.fromisoformat(before) if before else None)
+        instant = datetime.fromisoformat(before) if before else None
+        return PagePosition(own or None, int(used), instant, int(shown or 0))
     except ValueError:
         raise NotFound("page of the history at", cursor) from None
 
@@ -151,19 +160,38 @@ async def read_history(store: AnyStore, query: HistoryQuery, cursor: str | None)
     # While the store has more rows, they fill the page: no instant older than the last of them is needed.
     floor = rows[-1].scheduled_for if rows and page.cursor is not None else None
     singles: list[Occurrence] = []
-    if query.with_spans and query.record is not None:
-        singles = await _singles(store, query.record, query, place.before, floor)
+    if query.with_spans:
+        of_one = None if query.record is None else _singles(store, query.record, query, place.before, floor)
+        singles = await (of_one or _singles_of_all(store, query, place, floor))
     merged = sorted([*rows, *singles], key=lambda occurrence: occurrence.scheduled_for, reverse=True)
     shown = merged[: query.limit]
     unrun = [occurrence for occurrence in shown if occurrence.created_at is None]
     used = len(shown) - len(unrun)
     before = unrun[-1].scheduled_for if unrun else place.before
+    ties = 0
+    if query.record is None and before is not None:
+        ties = sum(instant.scheduled_for == before for instant in unrun) + (
+            place.shown if before == place.before else 0
+        )
     if used == len(rows) and page.cursor is not None:
-        following = PagePosition(page.cursor, 0, before)
+        following = PagePosition(page.cursor, 0, before, ties)
     else:
-        following = PagePosition(place.cursor, place.used + used, before)
+        following = PagePosition(place.cursor, place.used + used, before, ties)
     more = page.cursor is not None or len(merged) > len(shown)
     return History(store, query, shown, str(following) if more else None)
+
+
+async def _singles_of_all(
+    store: AnyStore, query: HistoryQuery, place: PagePosition, floor: datetime | None
+) -> list[Occurrence]:
+    """Return the newest instants of all jobs that did not run, one more than a page shows."""
+    now = await store.now()
+    end = min(filter(None, (query.through, place.before, now)))
+    first = max(filter(None, (BEGINNING, query.after, None if floor is None else floor - MICROSECOND)))
+    wanted = query.limit + 1 + place.shown
+    found = await Unrun(store, query.statuses, now).newest(first, end, wanted)
+    ties = sum(instant.scheduled_for == place.before for instant in found[: place.shown])
+    return found[ties:wanted]
 
 
 async def _singles(
@@ -173,24 +201,24 @@ async def _singles(
     unrun: list[Occurrence] = []
     now = await store.now()
     end = min(filter(None, (query.through, None if before is None else before - MICROSECOND, now)))
-    first = max(filter(None, (_BEGINNING, query.after, None if floor is None else floor - MICROSECOND)))
+    first = max(filter(None, (BEGINNING, query.after, None if floor is None else floor - MICROSECOND)))
     snapshot = (await store.look([record.job.id])).get(record.job.id)
     known, step = versions(record, snapshot), timedelta(days=1)
     while end > first and len(unrun) <= query.limit:
-        begin = max(first, end - step) if end - _BEGINNING > step else first
+        begin = max(first, end - step) if end - BEGINNING > step else first
         spans = [*await store.ask(Spans(record.job.id, begin, end)), *open_pauses(snapshot, now)]
         missing = {span.version for span in spans} - known.keys()
         if missing:
             known |= {edition.job.version: edition.job for edition in await store.ask(Editions(record.job.id, missing))}
         wanted = [span for span in spans if not query.statuses or span.status in query.statuses]
         instants = merge(
-            *(_instants_of(span, known, begin, end) for span in wanted),
+            *(instants_of(record.job.id, span, known, begin, end) for span in wanted),
             key=lambda skipped: skipped.scheduled_for,
             reverse=True,
         )
         while len(unrun) <= query.limit and (some := list(islice(instants, query.limit + 1))):
             # An instant that was backfilled, or moved and has run, has an occurrence: an id is listed once.
-            taken = await store.existing([skipped.id for skipped in some])
+            taken = await store.ask(ExistingIds([skipped.id for skipped in some]))
             unrun += [skipped for skipped in some if skipped.id not in taken]
         end, step = begin, step * 4
     return unrun[: query.limit + 1]
@@ -215,18 +243,20 @@ def open_pauses(snapshot: JobSnapshot | None, now: datetime) -> list[Span]:
     return spans
 
 
-def _instants_of(span: Span, known: dict[int, Job], after: datetime, through: datetime) -> Iterator[Occurrence]:
-    """Give the instants of a span in `(after, through]`, the newest first."""
+def instants_of(
+    job_id: str, span: Span, known: Mapping[int, Job], after: datetime, through: datetime
+) -> Iterator[Occurrence]:
+    """Give the instants of a job's span in `(after, through]`, the newest first."""
     job = known.get(span.version)
     if job is None:
         # This process cannot read the definition: show the last instant of the span only.
         if after < span.through <= through:
-            yield _single(next(iter(known.values())).id, span, span.through)
+            yield _single(job_id, span, span.through)
         return
     schedule, low = job.bound(None), max(after, span.after)
     instant = schedule.last_at(min(through, span.through))
     while instant is not None and instant > low:
-        yield _single(job.id, span, instant)
+        yield _single(job_id, span, instant)
         instant = schedule.last_at(instant - MICROSECOND)
 
 

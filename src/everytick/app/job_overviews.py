@@ -196,8 +196,9 @@ def _read_whole(record: JobRecord, runs: Sequence[Occurrence]) -> list[str]:
 async def _refused(store: AnyStore, record: JobRecord, limits: Limits, silence: timedelta) -> str:
     """Return why no living node can run the job; nothing if one may, or if no node lives."""
     from everytick.domain.nodes import unknown_targets, unmet_needs
+    from everytick.stores.base import Nodes
 
-    living = [node.facts for node in await store.nodes() if node.is_alive(limits.now, silence)]
+    living = [node.facts for node in await store.ask(Nodes()) if node.is_alive(limits.now, silence)]
     told = [facts for facts in living if facts is not None]
     if record.removed_at is not None or not told:
         return ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from everytick.app.store_access import StoreAccess
 from everytick.domain.durations import MICROSECOND
-from everytick.domain.lookups import Editions, Spans
+from everytick.domain.lookups import Editions, ExistingIds, Spans
 from everytick.domain.values import value
 
 if TYPE_CHECKING:
@@ -93,12 +93,12 @@ async def _unrun(
     from everytick.domain.ids import occurrence_id
 
     ids = {occurrence_id(record.job.id, at): (at, status) for at, status in named}
-    taken = await store.existing(list(ids)) if ids else frozenset()
+    taken = await store.ask(ExistingIds(list(ids))) if ids else frozenset()
     counts: dict[date, Counter[OccurrenceStatus]] = {}
     for id_, (at, status) in ids.items():
         if id_ not in taken:
             counts.setdefault(at.date(), Counter())[status] += 1
-    return {day: dict(each) for day, each in counts.items()}
+    return {day: dict(count) for day, count in counts.items()}
 
 
 def _instants(

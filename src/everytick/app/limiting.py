@@ -118,7 +118,7 @@ def _window(
     if begins is None or ends is None:
         raise InvalidLimit(str(begins or ends), "is one end of a window: give begins and ends, like 0 16 * * fri")
     found = in_zone(schedule_of(begins), timezone), in_zone(schedule_of(ends), timezone)
-    for each in found:
-        if list(calendars_of(each)):
-            raise InvalidLimit(str(each), "names a calendar, and a brake has no dates of its own: write the days")
+    for schedule in found:
+        if list(calendars_of(schedule)):
+            raise InvalidLimit(str(schedule), "names a calendar, and a brake has no dates of its own: write the days")
     return found

@@ -97,11 +97,11 @@ class OccurrenceOverviews(OutputParts):
         """Return the ids of up to two occurrences that begin with these hexadecimal digits."""
         from uuid import UUID
 
-        from everytick.stores.base import IdRange
+        from everytick.domain.lookups import IdRange
 
         digits = beginning.replace("-", "")
         first, last = (f"occ_{UUID(digits.ljust(32, fill))}" for fill in "0f")
-        return sorted(await (await self._opened()).existing(IdRange(first, last, limit=2)))
+        return sorted(await (await self._opened()).ask(IdRange(first, last, limit=2)))
 
 
 async def _job_of(store: AnyStore, record: JobRecord, own: Occurrence) -> Job:
@@ -119,7 +119,7 @@ async def _at_instant(store: AnyStore, own: Occurrence) -> tuple[Occurrence, ...
     page = await store.history(
         HistoryFilter(job_id=own.job_id, after=at - MICROSECOND, through=at, limit=_AT_ONE_INSTANT)
     )
-    return tuple(each for each in page.occurrences if each.id != own.id)
+    return tuple(occurrence for occurrence in page.occurrences if occurrence.id != own.id)
 
 
 async def _neighbour(store: AnyStore, own: Occurrence, *, through: datetime) -> Occurrence | None:

@@ -31,8 +31,8 @@ async def broken_now(store: AnyStore, records: Sequence[JobRecord]) -> dict[str,
     if not any(promises_of(record.job.settings) for record in records):
         return {}
     found: dict[str, tuple[Breach, ...]] = {}
-    for each in await store.ask(Breaches(is_open=True, limit=_OPEN_READ)):
-        found[each.job_id] = (*found.get(each.job_id, ()), each.breach)
+    for record in await store.ask(Breaches(is_open=True, limit=_OPEN_READ)):
+        found[record.job_id] = (*found.get(record.job_id, ()), record.breach)
     return found
 
 
@@ -68,7 +68,7 @@ def outlook_of(
 
     if not promises_of(record.job.settings):
         return {}
-    states = [each.state for each in promised]
+    states = [promise.state for promise in promised]
     usual = usual_length(completed[:LENGTHS_READ])
     return {
         "breaches": tuple(state.breach for state in states if state.breach is not None),
@@ -87,7 +87,7 @@ async def unkept_by(store: AnyStore, found: Iterable[Occurrence]) -> dict[str, t
     for first in range(0, len(known), QuestionBatch.MOST):
         ids = known[first : first + QuestionBatch.MOST]
         answers = await store.ask(QuestionBatch(tuple(Breaches(id_, limit=_PAST_READ) for id_ in ids)))
-        breaches |= {id_: [each.breach for each in found] for id_, found in zip(ids, answers, strict=True)}
+        breaches |= {id_: [record.breach for record in found] for id_, found in zip(ids, answers, strict=True)}
     by_id = {entry.id: broken_by(entry, breaches[entry.job_id]) for entry in entries}
     return {id_: kinds for id_, kinds in by_id.items() if kinds}
 

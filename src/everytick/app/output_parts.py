@@ -65,7 +65,7 @@ class OutputParts(StoreAccess):
 
 
 def _log_of(whole: Whole, task: str, attempt: int) -> Log | None:
-    return next((each.log for name, each in whole.attempts if name == task and each.number == attempt), None)
+    return next((tried.log for name, tried in whole.attempts if name == task and tried.number == attempt), None)
 
 
 def _read(path: Path, start: int | None, node: str, most_lines: int | None) -> OutputPart:

@@ -34,9 +34,9 @@ def inside(folder: Path, path: str) -> Path | None:
 def output_of(folder: Path | None, whole: Whole, task: str | None, attempt: int | None, most: int) -> bytes:
     """Return what the attempts of an occurrence wrote, in their order: of these tasks, the last `most` bytes."""
     found = b""
-    for name, each in whole.attempts:
-        is_wanted = task in (None, name) and attempt in (None, each.number)
-        file = inside(folder, each.log.path) if folder is not None and is_wanted and each.log is not None else None
+    for name, tried in whole.attempts:
+        is_wanted = task in (None, name) and attempt in (None, tried.number)
+        file = inside(folder, tried.log.path) if folder is not None and is_wanted and tried.log is not None else None
         if file is not None and file.is_file():
             found = (found + _end_of(file, most))[-most:]
     return found
@@ -44,9 +44,9 @@ def output_of(folder: Path | None, whole: Whole, task: str | None, attempt: int 
 
 def output_from(folder: Path | None, whole: Whole, task: str, attempt: int, start: int, most: int) -> bytes | None:
     """Return the output of an attempt from byte `start` on, at most `most` bytes; None if it is not on this host."""
-    for name, each in whole.attempts:
-        if (name, each.number) == (task, attempt) and each.log is not None and folder is not None:
-            file = inside(folder, each.log.path)
+    for name, tried in whole.attempts:
+        if (name, tried.number) == (task, attempt) and tried.log is not None and folder is not None:
+            file = inside(folder, tried.log.path)
             if file is not None and file.is_file():
                 with file.open("rb") as opened:
                     opened.seek(start)

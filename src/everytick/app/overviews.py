@@ -54,8 +54,8 @@ class Overviews(StoreAccess):
         from dataclasses import replace
 
         from everytick.domain.durations import duration
+        from everytick.domain.policy_checks import choice
         from everytick.domain.questions import Buckets, By
-        from everytick.domain.reading import choice
 
         store = await self._opened()
         ids = None if jobs is None else await self._ids(store, jobs)
@@ -63,7 +63,7 @@ class Overviews(StoreAccess):
         kind = choice("by", By, by)
         found = await store.ask(Buckets(moment_of(after), moment_of(through), duration(step), kind, known))
         given = {id_: name for name, id_ in (ids or {}).items()}
-        return tuple(replace(each, group=given.get(each.group, each.group)) for each in found)
+        return tuple(replace(bucket, group=given.get(bucket.group, bucket.group)) for bucket in found)
 
     async def lengths(self, jobs: Iterable[str] | None = None) -> dict[str, JobLengths]:
         """Return how long these jobs usually take, each under the name or id that was given; all jobs under their ids.
@@ -98,14 +98,46 @@ class Overviews(StoreAccess):
     ) -> Tally:
         """Return how many occurrences stand in each status, of one job or of all. More than 10,000 are estimated."""
         from everytick.domain.occurrence import Cause
+        from everytick.domain.policy_checks import choice
         from everytick.domain.questions import Counts
-        from everytick.domain.reading import choice
 
         store = await self._opened()
         [id_] = [None] if job is None else (await self._ids(store, [job])).values()
         begin = None if after is None else moment_of(after)
         end = None if through is None else moment_of(through)
         return await store.ask(Counts(id_, begin, end, None if cause is None else choice("cause", Cause, cause)))
+
+    async def _tallies(
+        self,
+        job: str | None = None,
+        *,
+        after: datetime | str | None = None,
+        through: datetime | str | None = None,
+        cause: str | None = None,
+    ) -> tuple[Tally, Tally]:
+        """Return the `counts`, and how many instants have no occurrence since they were skipped or missed.
+
+        Of all jobs only missed instants are counted. Those of a long stretch are estimated.
+        """
+        from everytick.app.unrun import BEGINNING, Unrun
+        from everytick.domain.occurrence import Cause
+        from everytick.domain.policy_checks import choice
+        from everytick.domain.questions import Counts, QuestionBatch, Tally
+        from everytick.domain.statuses import OccurrenceStatus
+
+        store = await self._opened()
+        now = await store.now()
+        [id_] = [None] if job is None else (await self._ids(store, [job])).values()
+        given = None if cause is None else choice("cause", Cause, cause)
+        begin, end = None if after is None else moment_of(after), None if through is None else moment_of(through)
+        counts = Counts(id_, begin, end, given)
+        if given not in (None, Cause.SCHEDULE):
+            return await store.ask(counts), Tally()
+        first, last = begin or BEGINNING, min(now, end or now)
+        unrun = Unrun(store, (OccurrenceStatus.SKIPPED, OccurrenceStatus.MISSED), now, id_)
+        ran, spans = await store.ask(QuestionBatch((counts, unrun.question(first, last))))
+        found, is_more = await unrun.counted(first, last, spans)
+        return ran, Tally(tuple(found.items()), is_more)
 
     async def failures(self, since: datetime | str, limit: int = 50) -> tuple[FailureKind, ...]:
         """Return the failures that ended after `since`, one entry for each kind of error, most frequent first."""
@@ -131,8 +163,9 @@ class Overviews(StoreAccess):
     async def coverage(self, job: str, after: datetime | str, through: datetime | str) -> CoverageLedger:
         """Return which instants of the job in `(after, through]` are done, missing, under way or done twice.
 
-        An instant that is to come is in no span. Up to 10,000 instants are told of: `is_cut` and `through` of the
-        answer say where it ends. `backfill` repairs what is missing.
+        Those from before the job was stored, and those that its retention no longer keeps, are unknown. An instant
+        that is to come is in no span. Up to 10,000 instants are told of: `is_cut` and `through` of the answer say where
+        it ends. `backfill` repairs what is missing.
         """
         from everytick.app.coverage import coverage_of
 
@@ -144,8 +177,8 @@ class Overviews(StoreAccess):
         """Return the ids of jobs, each given by its name or its id, in the order given."""
         from everytick.domain.ids import is_job_id, job_id
 
-        wanted = {each: each if is_job_id(each) else job_id(each) for each in given}
-        named = {each: id_ for each, id_ in wanted.items() if each != id_}
+        wanted = {name: name if is_job_id(name) else job_id(name) for name in given}
+        named = {name: id_ for name, id_ in wanted.items() if name != id_}
         if not named:
             return wanted
         known = await store.get(list(named.values()))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from everytick.app.history import open_pauses
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
-from everytick.domain.lookups import Editions, Spans
+from everytick.domain.lookups import Editions, ExistingIds, Spans
 from everytick.domain.snapshots import AdjustmentKind, Edition
 from everytick.domain.upcoming import edition_in_force
 
@@ -58,7 +58,7 @@ async def unfilled(
         if adjustment.kind is AdjustmentKind.MOVE and adjustment.vacates
     }
     by_id = {occurrence_id(job_id, instant): instant for instant in shown}
-    taken = await store.existing(by_id)
+    taken = await store.ask(ExistingIds(by_id))
     return [instant for id_, instant in by_id.items() if id_ not in taken and instant not in moved], more
 
 
@@ -88,7 +88,7 @@ async def instant_of(store: AnyStore, id_: str) -> tuple[JobRecord, datetime] | 
     left = _SEARCHED_INSTANTS
     now = await store.now()
     for record in await store.list():
-        spans = [*await store.ask(Spans(record.job.id, _BEGINNING, now)), *await _held_back(store, record, now)]
+        spans = [*await store.ask(Spans(record.job.id, _BEGINNING, now)), *await held_back(store, record, now)]
         known = {
             edition.job.version: edition.job
             for edition in await store.ask(Editions(record.job.id, {s.version for s in spans}))
@@ -102,7 +102,7 @@ async def instant_of(store: AnyStore, id_: str) -> tuple[JobRecord, datetime] | 
     return None
 
 
-async def _held_back(store: AnyStore, record: JobRecord, now: datetime) -> list[Span]:
+async def held_back(store: AnyStore, record: JobRecord, now: datetime) -> list[Span]:
     """Return the spans of a pause that still holds: a plan writes them when the pause ends."""
     if record.pause is None:
         return []

@@ -21,6 +21,7 @@ from everytick.domain.people import (
     EndSession,
     FailSignIn,
     Grant,
+    NewToken,
     PutUser,
     RemoveUser,
     RevokeToken,
@@ -33,7 +34,6 @@ from everytick.domain.people import (
     UseToken,
     WebSession,
 )
-from everytick.domain.values import value
 from everytick.errors import Conflict, InvalidName, NotFound
 
 if TYPE_CHECKING:
@@ -43,17 +43,6 @@ if TYPE_CHECKING:
     from everytick.access.people import Person
     from everytick.domain.deeds import DeedPage
     from everytick.stores.addresses import AnyStore
-
-
-@value(frozen=True)
-class NewToken:
-    """A new token, and the text that its program sends. Nobody can read the text again."""
-
-    token: Token
-    text: str
-
-    def __repr__(self) -> str:
-        return f"NewToken({self.token.id!r}, {self.token.name!r})"
 
 
 class People:
@@ -77,7 +66,7 @@ class People:
         return found[0]
 
     async def has_users(self) -> bool:
-        """Whether anybody can sign in. There are always admins among users, so that a user stays from the first on."""
+        """Whether there is a user who can sign in. Users always have admins among them: from the first on one stays."""
         return bool(await self.users())
 
     async def add_user(
@@ -86,7 +75,7 @@ class People:
         """Add a user. Without a password they come by a proxy or by OpenID Connect. The first one is an admin."""
         store, checked = await self._opened(), user_name(name)
         known = await self.users()
-        if any(each.name == checked for each in known):
+        if any(user.name == checked for user in known):
             raise Conflict(f"there is a user {checked} already")
         if not known and role is not Role.ADMIN:
             raise Conflict("the first user must be an admin: else no user could make another one")
@@ -153,7 +142,7 @@ class People:
 
     async def revoke_token(self, named: str) -> Token:
         """Let a token open nothing from now on: by its id, or by the name of a living one. Return it."""
-        found = [each for each in await self.tokens() if each.revoked_at is None and named in (each.id, each.name)]
+        found = [token for token in await self.tokens() if token.revoked_at is None and named in (token.id, token.name)]
         if not found:
             raise NotFound("token", named)
         await (await self._opened()).access.change(RevokeToken(found[0].id), _doer())

@@ -41,12 +41,12 @@ async def preview(store: AnyStore, drafts: Sequence[Drafted], policy: UpdatePoli
     changing = [drafted for drafted in drafts if drafted.change.kind != "unchanged"]
     seen = await store.look([drafted.before.id for drafted in changing if drafted.before is not None])
     runs, parts = dict[str, Revision](), list[tuple[object, ...]]()
-    for drafted in sorted(changing, key=lambda each: each.change.name):
+    for drafted in sorted(changing, key=lambda draft: draft.change.name):
         before = None if drafted.before is None else seen.get(drafted.before.id)
         found = runs[drafted.change.name] = revise(before, _after(drafted, before, now, policy), now)
         parts.append((*_wanted(drafted, policy), *_moments(drafted, policy, found), *_said(before)))
     digest = sha256(repr(parts).encode()).hexdigest()[:16]
-    return Preview(tuple(each.change for each in drafts), runs, f"{(now - _EPOCH) // MICROSECOND:x}-{digest}")
+    return Preview(tuple(draft.change for draft in drafts), runs, f"{(now - _EPOCH) // MICROSECOND:x}-{digest}")
 
 
 def _after(
@@ -83,8 +83,10 @@ def _said(before: JobSnapshot | None) -> tuple[object, ...]:
     """What people said about its schedule."""
     if before is None:
         return ()
-    pauses = [(each.since.isoformat(), str(each.until), str(each.missed)) for each in before.pauses]
-    single = sorted((each.at.isoformat(), str(each.kind), str(each.to)) for each in before.adjustments)
+    pauses = [(pause.since.isoformat(), str(pause.until), str(pause.missed)) for pause in before.pauses]
+    single = sorted(
+        (adjustment.at.isoformat(), str(adjustment.kind), str(adjustment.to)) for adjustment in before.adjustments
+    )
     return pauses, single, "" if before.reschedule is None else str(before.reschedule.to)
 
 
@@ -106,7 +108,7 @@ async def refuse_moved(
     seen_now = await preview(store, drafts, policy)
     if seen_now.hash.partition("-")[2] != read[2]:
         shown_at = _EPOCH + int(read[1], 16) * MICROSECOND
-        moved = [each async for each in _moved(store, drafts, shown_at)]
+        moved = [sentence async for sentence in _moved(store, drafts, shown_at)]
         raise PlanMoved(plan.strip(), seen_now.hash, tuple(moved))
 
 

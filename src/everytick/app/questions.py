@@ -159,7 +159,9 @@ class Questions(StoreLookups):
 
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return the nodes of the store, each with its last beat."""
-        return await (await self._opened()).nodes()
+        from everytick.stores.base import Nodes
+
+        return await (await self._opened()).ask(Nodes())
 
     async def promises(self, name: str | None = None) -> Sequence[PromiseRecord]:
         """Return what a job, or every job, has promised, and whether it is broken now; soonest check first."""
@@ -171,7 +173,7 @@ class Questions(StoreLookups):
         self, name: str | None = None, *, is_open: bool = False, limit: int = 100
     ) -> Sequence[BreachRecord]:
         """Return the promises that a job, or any job, has broken, newest first; with `is_open` those that still are."""
-        from everytick.domain.reading import whole
+        from everytick.domain.policy_checks import whole
 
         store = await self._opened()
         job_id = None if name is None else (await self._find_past(store, name)).job.id
@@ -214,7 +216,7 @@ def upcoming_among(
 
     job_id = snapshot.job_id
     scheduled = coming_runs(snapshot, now, n) + (skipped_by_hand(snapshot, now) if skipped else [])
-    runs = [UpcomingRun(run.at, None, run.detail, run.mark, run.instant) for run in scheduled]
+    runs = [UpcomingRun(run.at, None, run.detail, run.mark, run.instant, run.queue) for run in scheduled]
     runs += [UpcomingRun(request.line_at, request.occurrence_id(job_id), request.detail) for _, request in asked]
     return sorted(runs, key=lambda run: run.at)[:n]
 

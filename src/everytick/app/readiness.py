@@ -96,6 +96,11 @@ async def _other_tables(store: AnyStore) -> str | None:
 
     if store.address.is_in_memory:
         return None
+    if store.address.kind == "redis":
+        from everytick.stores.redis.log import FORMAT
+
+        written = await migration_of(store.address)
+        return None if written == FORMAT else f"its rows have format {written}, and this version works with {FORMAT}"
     newest = load_migrations(f"everytick.stores.{store.address.kind}")[-1].number
     found = await migration_of(store.address)
     return None if found == newest else f"the tables are at migration {found}, and this version works with {newest}"

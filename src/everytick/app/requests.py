@@ -230,7 +230,7 @@ def _rule(given: str | None) -> Overlap | None:
     if given is None:
         return None
     from everytick.domain.policies import Overlap
-    from everytick.domain.reading import choice
+    from everytick.domain.policy_checks import choice
 
     return choice("overlap", Overlap, given)
 

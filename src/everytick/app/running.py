@@ -187,7 +187,7 @@ class Lifecycle(StoreAccess):
         with suppress(StoreUnavailable):
             refused = await self._sync_skipping_refused()
         for name, error in refused.items():
-            text = "job '%s' goes on as it is stored, and not as this program defines it: %s"
+            text = "job '%s' cannot be stored as this program defines it: %s; it goes on as it is stored"
             logging.getLogger("everytick.app").error(text, name, error)
 
     async def _end(self, mode: StopMode, grace: timedelta | None = None) -> None:
@@ -408,7 +408,7 @@ class Lifecycle(StoreAccess):
             application=self.name,
             defined=defined,
         )
-        defined.node = node.name
+        defined.belong_to(node.name)
         return node
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from everytick.app.schedule_requests import ScheduleRequests, coming_instant, spoken_of
-from everytick.app.text_reading import future, moment_of, now_or_later
+from everytick.app.schedule_requests import ScheduleRequests, coming_instant, next_run_at, set_to, spoken_of
+from everytick.app.text_reading import future, moment_of
 from everytick.domain.values import value
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class SchedulePreviews(ScheduleRequests):
     async def preview_resume(self, name: str, *, missed: MissedWord | None = None) -> SchedulePreview:
         """Return which runs to come the end of the pause would bring back, and how many would be caught up at once."""
         from everytick.domain.facts import Resume
-        from everytick.domain.reading import choice
+        from everytick.domain.policy_checks import choice
         from everytick.domain.snapshots import Missed
 
         what = None if missed is None else choice("missed", Missed, missed)
@@ -57,9 +57,8 @@ class SchedulePreviews(ScheduleRequests):
         from everytick.domain.facts import Reschedule
 
         store = await self._opened()
-        job_id = (await self._find(store, name)).job.id
-        to = now_or_later("the next run", at, await store.now())
-        return await _foreseen(store, job_id, Reschedule(to))
+        record = await self._find(store, name)
+        return await _foreseen(store, record.job.id, Reschedule(await next_run_at(store, record, at)))
 
     async def preview_skip(self, name: str, at: datetime | str) -> SchedulePreview:
         """Return what a skip of one instant would change."""
@@ -86,8 +85,8 @@ class SchedulePreviews(ScheduleRequests):
         store, moment = await self._opened(), moment_of(at)
         job_id = (await self._find(store, name)).job.id
         snapshot = (await store.look([job_id]))[job_id]
-        facts: list[Foreseen] = [Undo(each.at) for each in spoken_of(snapshot, moment)]
-        return await _foreseen(store, job_id, *facts, UndoReschedule(moment))
+        facts: list[Foreseen] = [Undo(adjustment.at) for adjustment in spoken_of(snapshot, moment)]
+        return await _foreseen(store, job_id, *facts, *map(UndoReschedule, set_to(snapshot, moment)))
 
 
 async def _foreseen(store: AnyStore, job_id: str, *facts: Any) -> SchedulePreview:

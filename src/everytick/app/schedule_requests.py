@@ -49,7 +49,7 @@ class ScheduleRequests(Requests):
         with `last`.
         """
         from everytick.domain.facts import Pause
-        from everytick.domain.reading import choice
+        from everytick.domain.policy_checks import choice
         from everytick.domain.snapshots import Missed
 
         what = choice("missed", Missed, missed)
@@ -68,7 +68,7 @@ class ScheduleRequests(Requests):
         """
         from everytick.domain.changes import Tell
         from everytick.domain.facts import Resume
-        from everytick.domain.reading import choice
+        from everytick.domain.policy_checks import choice
         from everytick.domain.snapshots import Missed
 
         what = None if missed is None else choice("missed", Missed, missed)
@@ -96,12 +96,7 @@ class ScheduleRequests(Requests):
 
         store = await self._opened()
         record = await self._find(store, name)
-        to = now_or_later("the next run", at, await store.now())
-        if to == record.watermark:
-            # An instant at this very moment is planned already, and the run would have its id.
-            from everytick.domain.durations import MICROSECOND
-
-            to += MICROSECOND
+        to = await next_run_at(store, record, at)
         await store.request(record.job.id, Reschedule(to, self._by(by)))
 
     async def rewind(self, name: str, *, by: str | None = None) -> bool:
@@ -118,7 +113,7 @@ class ScheduleRequests(Requests):
         record = await self._find(store, name)
         is_ahead = (await store.request(record.job.id, Rewind())).changed
         if is_ahead:
-            text = "job '%s' was decided through %s and goes on now, by %s"
+            text = "job '%s' was decided through %s: %s set it right, and it goes on now"
             logging.getLogger("everytick.app").warning(text, name, record.watermark.isoformat(), self._by(by))
         return is_ahead
 
@@ -197,7 +192,7 @@ class ScheduleRequests(Requests):
         moment = future("when a run is added", at, await store.now())
         snapshot = (await store.look([record.job.id]))[record.job.id]
         if _names(snapshot, moment):
-            away = any(each.at == moment and each.vacates for each in snapshot.adjustments)
+            away = any(adjustment.at == moment and adjustment.vacates for adjustment in snapshot.adjustments)
             hint = "undo what was said of it" if away else "amend it, or trigger another run beside it"
             reason_why = f"is named by the schedule of job '{shown(record.job.name)}': {hint}"
             raise InvalidInstant(at, reason_why)
@@ -219,13 +214,9 @@ class ScheduleRequests(Requests):
         for adjustment in spoken_of(snapshot, moment):
             await _tell(store, record, Undo(adjustment.at, reason, by))
             undone += _words(adjustment)
-        moved = snapshot.reschedule
-        if (
-            moved is not None
-            and moved.to == moment
-            and (await store.request(job_id, UndoReschedule(moment, by))).changed
-        ):
-            undone.append("reschedule")
+        for to in set_to(snapshot, moment):
+            if (await store.request(job_id, UndoReschedule(to, by))).changed:
+                undone.append("reschedule")
         later = await store.ask(LaterRequests([job_id], _LATER_READ))
         asked = [request for _, request in later if request.line_at == moment]
         for request in asked:
@@ -247,22 +238,45 @@ async def _tell(store: AnyStore, record: JobRecord, fact: Fact) -> None:
     raise Conflict(text)
 
 
+async def next_run_at(store: AnyStore, record: JobRecord, at: datetime | str) -> datetime:
+    """Return the time to which the next run is set. An instant at this very time may have the id of that run.
+
+    It does if it is planned already, and if it was skipped or moved away: then the run comes a microsecond later.
+    """
+    from everytick.domain.durations import MICROSECOND
+
+    job_id, to = record.job.id, now_or_later("the next run", at, await store.now())
+    snapshot = (await store.look([job_id])).get(job_id)
+    taken = [] if snapshot is None else [adjustment.at for adjustment in snapshot.adjustments if adjustment.vacates]
+    return to + MICROSECOND if to in (record.watermark, *taken) else to
+
+
+def set_to(snapshot: JobSnapshot, moment: datetime) -> list[datetime]:
+    """Return the time to which the next run is set, if people mean it by this moment."""
+    from everytick.domain.durations import MICROSECOND
+
+    moved = snapshot.reschedule
+    return [moved.to] if moved is not None and moved.to in (moment, moment + MICROSECOND) else []
+
+
 async def coming_instant(store: AnyStore, record: JobRecord, at: datetime | str) -> datetime:
     """Return the instant of the schedule that is meant: by itself, or by the time to which it was moved."""
     moment, now = moment_of(at), await store.now()
     snapshot = (await store.look([record.job.id]))[record.job.id]
     is_named = moment > max(now, snapshot.watermark) and _names(snapshot, moment)
-    moved = [each.at for each in spoken_of(snapshot, moment) if each.vacates and each.to is not None]
+    moved = [
+        adjustment.at for adjustment in spoken_of(snapshot, moment) if adjustment.vacates and adjustment.to is not None
+    ]
     if not is_named and moved:
         if len(moved) > 1:
-            listed = " and ".join(each.isoformat() for each in sorted(moved))
+            listed = " and ".join(instant.isoformat() for instant in sorted(moved))
             raise InvalidInstant(at, f"is where {listed} were moved: name one of them by its own time")
         return moved[0]
     instant = future("one single instant", at, now)
     if instant <= snapshot.watermark:
         raise Conflict(f"job '{shown(record.job.name)}' has decided about {instant.isoformat()} already")
     if not is_named:
-        said = " and ".join(each.isoformat() for each in _nearest(snapshot, instant)) or "none"
+        said = " and ".join(near.isoformat() for near in _nearest(snapshot, instant)) or "none"
         reason = f"is not named by the schedule of job '{shown(record.job.name)}'; the nearest instants are {said}"
         raise InvalidInstant(at, reason)
     return instant
@@ -284,13 +298,15 @@ def _nearest(snapshot: JobSnapshot, moment: datetime) -> list[datetime]:
     """Return the instants before and after a moment that the schedule names and that are still to come."""
     schedule = _schedule_at(snapshot, moment)
     near = schedule.last_at(moment), schedule.next_after(moment)
-    return [each for each in near if each is not None and each > snapshot.watermark]
+    return [instant for instant in near if instant is not None and instant > snapshot.watermark]
 
 
 def spoken_of(snapshot: JobSnapshot, moment: datetime) -> list[Adjustment]:
     """Return what was said of the instant at this moment, and of those that were moved to it."""
     return [
-        each for each in snapshot.adjustments if moment in (each.at, each.to) and not each.done and not each.is_undone
+        adjustment
+        for adjustment in snapshot.adjustments
+        if moment in (adjustment.at, adjustment.to) and not adjustment.done and not adjustment.is_undone
     ]
 
 
@@ -305,9 +321,13 @@ def _nothing_to_undo(name: str, snapshot: JobSnapshot, moment: datetime, asked: 
             f"the run of '{shown(name)}' at {moment.isoformat()} was asked for by a trigger: cancel {asked}"
         )
     moved = snapshot.reschedule
-    known = [each.to or each.at for each in snapshot.adjustments if not each.done and not each.is_undone]
+    known = [
+        adjustment.to or adjustment.at
+        for adjustment in snapshot.adjustments
+        if not adjustment.done and not adjustment.is_undone
+    ]
     known += [] if moved is None else [moved.to]
-    said = f"; there are changes for {', '.join(each.isoformat() for each in sorted(known)[:5])}" if known else ""
+    said = f"; there are changes for {', '.join(instant.isoformat() for instant in sorted(known)[:5])}" if known else ""
     return Conflict(f"there is nothing to undo of '{shown(name)}' at {moment.isoformat()}{said}")
 
 

@@ -66,7 +66,7 @@ def listening_of(given: bool | str) -> Listening:
 
 
 class OpenToAll(EverytickError):
-    """The service would be reachable from other hosts, and nobody would have to sign in."""
+    """Other hosts could reach the service without signing in."""
 
     code = "open_to_all"
 
@@ -130,7 +130,7 @@ class Serving(Lifecycle):
         until_told(served)
 
     async def _refuse_open_to_all(self, listening: Listening) -> None:
-        """Raise OpenToAll if other hosts could reach the service and nobody would have to sign in."""
+        """Raise OpenToAll if other hosts could reach the service without signing in."""
         is_closed = listening.access is not None and listening.access.is_closed
         if not (listening.is_local or is_closed or await self.people.has_users()):
             raise OpenToAll(listening.host)

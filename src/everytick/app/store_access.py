@@ -343,7 +343,7 @@ class StoreAccess:
 
         found, open_ = {job.name: job}, [job]
         while open_:
-            names = [each.job for each in open_.pop().settings.depends_on if each.job not in found]
+            names = [dependency.job for dependency in open_.pop().settings.depends_on if dependency.job not in found]
             known = {name: self._definitions.get(job_id(name)) for name in names}
             stored = await store.get([job_id(name) for name in names])
             for name, defined in known.items():

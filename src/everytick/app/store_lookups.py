@@ -70,11 +70,11 @@ class StoreLookups(StoreAccess):
         """
         from uuid import UUID
 
-        from everytick.stores.base import IdRange
+        from everytick.domain.lookups import IdRange
 
         digits = beginning.replace("-", "")
         first, last = (f"occ_{UUID(digits.ljust(32, fill))}" for fill in "0f")
-        if found := await (await self._opened()).existing(IdRange(first, last, limit=2)):
+        if found := await (await self._opened()).ask(IdRange(first, last, limit=2)):
             return {*found}
         unrun: set[str] = set()
         for record in await self.jobs(removed=True):
@@ -157,10 +157,11 @@ class StoreLookups(StoreAccess):
         It tells of these jobs, by default of all. What a silent node said may be mended since, and is left out.
         """
         from everytick.domain.nodes import unknown_targets, unmet_needs
+        from everytick.stores.base import Nodes
 
         store = await self._opened()
         now, known = await store.now(), await self.jobs() if records is None else records
-        alive = [node for node in await store.nodes() if node.is_alive(now, self.settings.node_timeout)]
+        alive = [node for node in await store.ask(Nodes()) if node.is_alive(now, self.settings.node_timeout)]
         told = [node.facts for node in alive if node.facts is not None]
         files: dict[str, str] = {}
         of_job: dict[str, str] = {}

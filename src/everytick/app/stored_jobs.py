@@ -166,16 +166,18 @@ class StoredJobs(ScheduleRequests):
 
         Those `left` are not stored.
         """
-        from everytick.sources.drafting import done, edits_of, unreadable_job
+        from everytick.sources.drafting import done, edits_of
+        from everytick.sources.edit_conflicts import EditTries
 
-        store, unreadable, tries_left = await self._opened(), frozenset[str](), _EDITS_TRIED
+        store = await self._opened()
+        tries = EditTries(store)
         while True:
             drafts, foreign = await self._drafts(store, jobs, owners, left)
             if plan is not None:
                 from everytick.app.previews import refuse_moved
 
                 await refuse_moved(store, plan, drafts, policy)
-            edits = [] if dry_run else edits_of(drafts, unreadable=unreadable, removes=removes, policy=policy)
+            edits = [] if dry_run else edits_of(drafts, unreadable=tries.unreadable, removes=removes, policy=policy)
             if edits:
                 await self._agree_to_drafts(store, drafts, edits, removes=removes, confirmed=confirmed, by=by)
             if not dry_run:
@@ -185,11 +187,8 @@ class StoredJobs(ScheduleRequests):
                 stored = await store.apply(edits, by) if edits else []
             except VersionConflict as conflict:
                 # Another process edits the same jobs: it may be a second instance of this application.
-                hidden = await unreadable_job(store, conflict)
-                tries_left -= not hidden - unreadable
-                if not tries_left:
+                if not await tries.may_go_on(conflict):
                     raise
-                unreadable |= hidden
                 continue
             if not dry_run:
                 _say_left_alone(jobs, foreign, self.name)
@@ -350,8 +349,7 @@ class StoredJobs(ScheduleRequests):
             job = (await self._find(store, name)).job
             newer = edit(job)
             newer = replace(newer, owner=API) if detach else newer
-            if expected is not None and expected != job.version:
-                raise await _both_sides(store, job, newer, expected)
+            await _refuse_other_version(store, job, newer, expected)
             if plan is not None:
                 from everytick.app.previews import refuse_moved
 
@@ -367,10 +365,18 @@ class StoredJobs(ScheduleRequests):
         raise Conflict(f"job '{shown(name)}' was edited {_EDITS_TRIED} times meanwhile: try again")
 
     async def rename(
-        self, old: str, new: str, *, detach: bool = False, confirmed: bool = False, by: str | None = None
+        self,
+        old: str,
+        new: str,
+        *,
+        expected_version: int | None = None,
+        detach: bool = False,
+        confirmed: bool = False,
+        by: str | None = None,
     ) -> None:
         """Give the job another name; its id, watermark and history stay.
 
+        If the job is at another version than `expected_version`, nothing is changed, and the error tells both sides.
         A job that code or a file defines is refused, unless `detach` makes it the API's own. The name of a
         protected job is changed only if that is `confirmed`.
         """
@@ -380,15 +386,39 @@ class StoredJobs(ScheduleRequests):
         store = await self._opened()
         job = (await self._find(store, old)).job
         self._refuse_defined_elsewhere(job, detach)
+        await _refuse_other_version(store, job, replace(job, name=checked), expected_version)
         detached = [Put(replace(job, name=checked, owner=API))] if detach and job.owner != API else []
-        edits: list[Edit] = [Rename(job.name, checked, job.version if detached else None), *detached]
+        expected = job.version if detached else expected_version
+        edits: list[Edit] = [Rename(job.name, checked, expected), *detached]
         what = f"another name for job '{shown(old)}'"
         await self._agree(store, what, [job], edits, confirmed=confirmed, by=self._by(by))
-        await store.apply(edits, self._by(by))
+        await self._apply_at(store, edits, checked, expected_version, self._by(by))
 
-    async def remove(self, name: str, *, purge: bool = False, confirmed: bool = False, by: str | None = None) -> None:
+    async def _apply_at(
+        self, store: AnyStore, edits: Sequence[Edit], new: str | None, expected: int | None, by: str
+    ) -> None:
+        """Store the edits. The first is of the job that is expected at a version; its name is `new` then, or gone."""
+        try:
+            await store.apply(edits, by)
+        except VersionConflict as conflict:
+            if expected is None or conflict.job != edits[0].name:
+                raise
+            there = (await self._find(store, conflict.job)).job
+            wanted = None if new is None else replace(there, name=new)
+            raise await _both_sides(store, there, wanted, expected) from None
+
+    async def remove(
+        self,
+        name: str,
+        *,
+        purge: bool = False,
+        expected_version: int | None = None,
+        confirmed: bool = False,
+        by: str | None = None,
+    ) -> None:
         """Take the job out of service. Unclaimed occurrences are canceled, and its history is kept.
 
+        If the job is at another version than `expected_version`, nothing is changed, and the error tells both sides.
         The jobs that send its notices are removed with it. With `purge` the job and its history are deleted. That
         is refused, and nothing changes, while one of its occurrences runs. If one begins at this very moment, the job
         is removed and not deleted, and the error says so. A removed job can still be purged. A protected job
@@ -398,20 +428,21 @@ class StoredJobs(ScheduleRequests):
 
         store = await self._opened()
         record = await self._find(store, name, removed=purge)
+        await _refuse_other_version(store, record.job, None, expected_version)
         together = [record, *await _senders(store, record.job)]
         if record.removed_at is None:
             if purge:
                 await _refuse_running(store, record.job)
-            serving = [each.job for each in together if each.removed_at is None]
-            edits = [Remove(job.name) for job in serving]
+            serving = [stored.job for stored in together if stored.removed_at is None]
+            edits = [Remove(job.name, expected=expected_version if job is record.job else None) for job in serving]
             what = f"the removal of job '{shown(name)}'"
             await self._agree(store, what, serving, edits, confirmed=confirmed, by=self._by(by))
-            await store.apply(edits, self._by(by))
+            await self._apply_at(store, edits, None, expected_version, self._by(by))
         elif record.job.is_protected and not confirmed:
             reason = f"job '{shown(name)}' is protected"
             raise NeedsConfirmation(f"the deletion of job '{shown(name)}' and its history", [reason], "0 runs", [name])
-        for each in together if purge else ():
-            while not await store.purge(each.job.id, _PURGED_AT_ONCE):
+        for stored in together if purge else ():
+            while not await store.purge(stored.job.id, _PURGED_AT_ONCE):
                 pass
 
     async def enable(self, name: str, *, confirmed: bool = False, by: str | None = None) -> bool:
@@ -460,8 +491,17 @@ async def _refuse_running(store: AnyStore, job: Job) -> None:
         )
 
 
-async def _both_sides(store: AnyStore, there: Job, wanted: Job, expected: int) -> VersionConflict:
-    """Return the conflict with what others changed since the expected version, and what this edit would change."""
+async def _refuse_other_version(store: AnyStore, there: Job, wanted: Job | None, expected: int | None) -> None:
+    """Raise VersionConflict if the job is at another version than the expected one."""
+    if expected is not None and expected != there.version:
+        raise await _both_sides(store, there, wanted, expected)
+
+
+async def _both_sides(store: AnyStore, there: Job, wanted: Job | None, expected: int) -> VersionConflict:
+    """Return the conflict with what others changed since the expected version, and what this edit would change.
+
+    Without a definition that is wanted, the edit would remove the job.
+    """
     from everytick.app.versions import both_sides
 
     conflict = VersionConflict(there.name, expected, there.version)

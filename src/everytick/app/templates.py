@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
-    from everytick.app.definition_places import Place
+    from everytick.app.definition_places import DefinitionPlace
     from everytick.domain.config import Overrides
     from everytick.domain.job import TaskDefinition
     from everytick.domain.schedule import Schedule
@@ -25,7 +25,7 @@ class TemplateDefinition(TaskAdding):
     __slots__ = ("_base", "_functions", "_tasks", "_user", "name", "place")
 
     def __init__(
-        self, name: str, description: str, schedule: Schedule | None, overrides: Overrides, place: Place
+        self, name: str, description: str, schedule: Schedule | None, overrides: Overrides, place: DefinitionPlace
     ) -> None:
         self.name, self.place = name, place
         self._base = (name, description, schedule, overrides)

@@ -46,6 +46,19 @@ def readable(key: str, written: object) -> object:
     return written
 
 
+def policy_pair(text: str) -> tuple[str, Any] | None:
+    """Return the policy that `priority=5` names and its value, JSON or else text; None for a text that is no pair."""
+    from json import loads
+
+    key, sign, written = text.partition("=")
+    if not sign or not key.strip():
+        return None
+    try:
+        return key.strip(), loads(written)
+    except ValueError:
+        return key.strip(), written.strip()
+
+
 def schedule_of(given: object) -> Schedule:
     """Return the schedule, or the one that the text describes."""
     if isinstance(given, str):

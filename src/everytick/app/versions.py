@@ -250,7 +250,7 @@ def _task_text(task: Task) -> str:
 def _said(job: Job, part: str) -> str:
     from json import dumps
 
-    from everytick.domain.reading import as_data
+    from everytick.domain.policy_checks import as_data
 
     if part in ("schedule", "owner"):
         return str(getattr(job, part))
@@ -258,8 +258,8 @@ def _said(job: Job, part: str) -> str:
     return given if isinstance(given, str) else dumps(given, default=str)
 
 
-def both_sides(conflict: VersionConflict, then: Job, there: Job, wanted: Job) -> VersionConflict:
-    """Return the conflict with what others changed since, and what this edit would have."""
-    theirs = tuple(str(each) for each in part_changes(then, there))
-    yours = tuple(str(each) for each in part_changes(there, wanted))
+def both_sides(conflict: VersionConflict, then: Job, there: Job, wanted: Job | None) -> VersionConflict:
+    """Return the conflict with what others changed since, and what this edit would have: None is a removal."""
+    theirs = tuple(str(change) for change in part_changes(then, there))
+    yours = ("removed",) if wanted is None else tuple(str(change) for change in part_changes(there, wanted))
     return VersionConflict(conflict.job, conflict.expected, conflict.found, theirs, yours)

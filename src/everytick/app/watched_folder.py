@@ -62,7 +62,7 @@ class JobsFolder:
         """The files as they were last read. A mistake is also what the store has refused about a file's job."""
         states = self._folder.files
         told = {file: mistakes for file, mistakes in self._refused.items() if mistakes}
-        return [replace(each, mistakes=told.get(str(each.path), each.mistakes)) for each in states]
+        return [replace(state, mistakes=told.get(str(state.path), state.mistakes)) for state in states]
 
     @property
     def jobs(self) -> list[Job]:
@@ -117,7 +117,7 @@ class JobsFolder:
         before, self._broken = self._broken, broken
         if broken == before:
             return
-        node.health.definition_errors = {file: len(mistakes) for file, mistakes in broken.items()}
+        node.health.learn_definition_errors({file: len(mistakes) for file, mistakes in broken.items()})
         try:
             reasons = {file: "\n".join(mistakes) for file, mistakes in broken.items()}
             await node.register(reasons, self._folder.stale)

@@ -62,8 +62,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'everytick.beat' has no attribute {name!r}")
     from importlib import import_module
 
-    found = globals()[name] = getattr(import_module(f"everytick.beat.{home}"), name)
-    return found
+    attribute = globals()[name] = getattr(import_module(f"everytick.beat.{home}"), name)
+    return attribute
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ from everytick.errors import shown
 from everytick.schedules.codec import schedule
 from everytick.schedules.combine import any_of
 from everytick.sources.importing.findings import Unsayable
-from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS, Numbers, WallRule
+from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS, FieldNumbers, WallRule
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -53,6 +53,6 @@ def _crontab(given: Any) -> Schedule:
     return texts[0] if len(texts) == 1 else any_of(*texts)
 
 
-def _numbers(found: set[int], bounds: tuple[int, int]) -> Numbers:
+def _numbers(numbers: set[int], bounds: tuple[int, int]) -> FieldNumbers:
     least, most = bounds
-    return None if len(found) == most - least + 1 else frozenset(found)
+    return None if len(numbers) == most - least + 1 else frozenset(numbers)

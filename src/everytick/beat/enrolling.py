@@ -106,8 +106,8 @@ class Enrolling:
     async def _restore(self, look: TickLook) -> None:
         """Tell a Redis that has lost its data through when everything was decided: nothing is decided twice.
 
-        Beats look at different moments, and the last look counts. So nothing fires before all have had their say.
-        What cannot be told is enrolled anew.
+        Each beat reports its last look and the latest counts. Nothing fires until all have reported. Schedules without
+        a report are enrolled again.
         """
         self._log.warning(
             "Redis has lost what was recorded of the schedules; they go on from the last tick, and counts begin anew",

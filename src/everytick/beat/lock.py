@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Self
 
-    from everytick.beat.redis_client import Client
+    from everytick.beat.redis_client import RedisClient
 
 RELEASE = RedisScript("""
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
@@ -37,11 +37,11 @@ class ScheduleLock:
 
     __slots__ = ("_client", "key", "token", "ttl")
 
-    def __init__(self, client: Client, key: str, ttl: timedelta, token: str = "") -> None:
+    def __init__(self, client: RedisClient, key: str, ttl: timedelta, token: str = "") -> None:
         self._client, self.key, self.ttl, self.token = client, key, ttl, token or token_hex(16)
 
     @classmethod
-    async def acquire(cls, client: Client, key: str, ttl: timedelta) -> Self | None:
+    async def acquire(cls, client: RedisClient, key: str, ttl: timedelta) -> Self | None:
         """Take the lock and return it, or None while another holds it. Raise LockUnavailable if Redis fails."""
         lock = cls(client, key, ttl)
         try:

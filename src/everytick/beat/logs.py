@@ -10,6 +10,9 @@ from typing import Any
 from everytick.domain.redaction import redacted_data
 
 COMPONENT = "scheduler"
+NEXT = "the next tick tries again"
+"""What follows every error of a beat; the sentences themselves are fixed."""
+
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
@@ -32,8 +35,8 @@ class BeatLog:
         self._log.warning(sentence, extra={"component": COMPONENT, **fields})
 
     def error(self, sentence: str, **fields: Any) -> None:
-        """Log what went wrong and is tried again."""
-        self._log.error(sentence, extra={"component": COMPONENT, **fields})
+        """Log what went wrong. The next tick tries it again, and the record says so."""
+        self._log.error(sentence, extra={"component": COMPONENT, "next": NEXT, **fields})
 
 
 class JsonLog(logging.Formatter):
@@ -42,12 +45,12 @@ class JsonLog(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         at = datetime.fromtimestamp(record.created, UTC)
-        found: dict[str, Any] = {
+        line: dict[str, Any] = {
             "time": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname,
             "msg": record.getMessage(),
         }
-        found |= {key: content for key, content in record.__dict__.items() if key not in _STANDARD}
+        line |= {key: content for key, content in record.__dict__.items() if key not in _STANDARD}
         if record.exc_info:
-            found["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(redacted_data(found), ensure_ascii=True, default=str)
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(redacted_data(line), ensure_ascii=True, default=str)

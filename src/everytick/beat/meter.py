@@ -37,11 +37,11 @@ class BeatMeter:
 
     def of(self, id: str) -> ScheduleCounts:
         """Return the numbers of a schedule."""
-        found = self._counts.get(id)
-        if found is None:
+        counts = self._counts.get(id)
+        if counts is None:
             label = id if len(self._counts) < self._limit else OTHER
-            found = self._counts.setdefault(label, ScheduleCounts())
-        return found
+            counts = self._counts.setdefault(label, ScheduleCounts())
+        return counts
 
     def ran(self, id: str, scheduled_at: datetime, next_run: datetime | None, length: timedelta) -> None:
         """Count a job that was put into the queue."""

@@ -62,21 +62,21 @@ class StoredRecord:
     fence: str
 
 
-def read_record(found: Sequence[Any]) -> StoredRecord:
+def read_record(contents: Sequence[Any]) -> StoredRecord:
     """Return what the fields say of which a decision is made.
 
     A record without `decided_through` was written by another program: its last run counts.
     """
-    fields = {name: text_of(content) for name, content in zip(DECIDING_FIELDS, found, strict=True) if content}
+    fields = {name: text_of(content) for name, content in zip(DECIDING_FIELDS, contents, strict=True) if content}
     _count(fields)
     through = _instant(fields, "decided_through") or _instant(fields, "last_run")
     recorded = Recorded(through, fields.get("definition", ""), _instant(fields, "defined_at"))
     return StoredRecord(recorded, fields.get("decided_through") or fields.get("last_run", ""))
 
 
-def read_state(id: str, found: Mapping[Any, Any]) -> ScheduleState:
+def read_state(id: str, hash_: Mapping[Any, Any]) -> ScheduleState:
     """Return everything that a hash says of a schedule."""
-    fields = {text_of(name): text_of(content) for name, content in found.items()}
+    fields = {text_of(name): text_of(content) for name, content in hash_.items()}
     return ScheduleState(
         id,
         last_run=_instant(fields, "last_run"),
@@ -114,13 +114,13 @@ def _instant(fields: Mapping[str, str], name: str) -> datetime | None:
     if not written:
         return None
     try:
-        found = datetime.fromisoformat(written)
+        instant = datetime.fromisoformat(written)
     except ValueError:
         raise UnreadableRecord(f"{name} is {written!r}, which is not a time of RFC 3339") from None
-    if found.tzinfo is None:
+    if instant.tzinfo is None:
         raise UnreadableRecord(f"{name} is {written!r}, which says no zone")
     # Year 1 is how other programs write that there is no time.
-    return None if found.year == 1 else found if found.tzinfo is UTC else found.astimezone(UTC)
+    return None if instant.year == 1 else instant if instant.tzinfo is UTC else instant.astimezone(UTC)
 
 
 def _count(fields: Mapping[str, str]) -> int:

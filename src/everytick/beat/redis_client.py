@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
 T = TypeVar("T")
-Client: TypeAlias = "Redis"
-Address: TypeAlias = "str | Redis"
+RedisClient: TypeAlias = "Redis"
+BeatRedis: TypeAlias = "str | Redis"
 
 Unanswered = (RedisError, OSError, asyncio.TimeoutError)
 """Redis is away, or refuses what it was asked."""
@@ -33,7 +33,7 @@ _ANSWER_SECONDS = 5.0
 _SCHEMES = ("redis://", "rediss://", "unix://")
 
 
-def connected(address: Address) -> tuple[Client, bool]:
+def connected(address: BeatRedis) -> tuple[RedisClient, bool]:
     """Return a client, and whether it is ours to close. Nothing is sent before it is first used.
 
     A client of ours repeats nothing by itself: the next tick does.
@@ -82,7 +82,7 @@ class ScriptCall:
         self.script, self.keys, self.arguments = script, keys, arguments
 
 
-async def called(client: Client, calls: Sequence[ScriptCall]) -> list[Any]:
+async def called(client: RedisClient, calls: Sequence[ScriptCall]) -> list[Any]:
     """Send all calls at once and return what each came to: its answer, or the error that Redis has for it.
 
     A server that does not know a script yet, or no longer, is told it. Only the calls that it refused are repeated.
@@ -97,7 +97,7 @@ async def called(client: Client, calls: Sequence[ScriptCall]) -> list[Any]:
     return answers
 
 
-async def _sent(client: Client, calls: Sequence[ScriptCall]) -> list[Any]:
+async def _sent(client: RedisClient, calls: Sequence[ScriptCall]) -> list[Any]:
     if len(calls) == 1:  # most ticks are one call, which takes two thirds of the time without a pipeline
         [call] = calls
         try:
@@ -110,6 +110,6 @@ async def _sent(client: Client, calls: Sequence[ScriptCall]) -> list[Any]:
     return list(await answered(pipe.execute(raise_on_error=False)))
 
 
-def text_of(found: Any) -> str:
+def text_of(answer: Any) -> str:
     """Return what Redis answered as text: a client decodes it or does not."""
-    return found.decode("utf-8", "replace") if isinstance(found, bytes) else "" if found is None else str(found)
+    return answer.decode("utf-8", "replace") if isinstance(answer, bytes) else "" if answer is None else str(answer)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everytick.beat.queues import EnqueuedJob
-    from everytick.beat.redis_client import Address
+    from everytick.beat.redis_client import BeatRedis
 
 _PUSH = RedisScript("""
 local answers = {}
@@ -54,7 +54,7 @@ class RedisQueue:
     length, adds nothing.
     """
 
-    def __init__(self, redis: Address, prefix: str = DEFAULT_PREFIX) -> None:
+    def __init__(self, redis: BeatRedis, prefix: str = DEFAULT_PREFIX) -> None:
         self._client, self._is_ours = connected(redis)
         self._prefix = prefix
 
@@ -90,8 +90,8 @@ class RedisQueue:
         )
         if isinstance(answer, Exception):
             raise answer
-        found: list[int | str] = json.loads(answer)
-        return found
+        numbers: list[int | str] = json.loads(answer)
+        return numbers
 
     def _list(self, priority: Priority) -> str:
         return f"{self._prefix}:queue:{priority}"

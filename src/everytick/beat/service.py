@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from everytick.beat.definition import ScheduleState
     from everytick.beat.handing import HandedJob
     from everytick.beat.queues import JobQueue
-    from everytick.beat.redis_client import Address
+    from everytick.beat.redis_client import BeatRedis
     from everytick.beat.registry import Registry
     from everytick.beat.store import TickLook
 
@@ -54,7 +54,7 @@ class BeatService:
         self,
         registry: Registry,
         queue: JobQueue,
-        redis: Address,
+        redis: BeatRedis,
         *,
         interval: str | timedelta = "1s",
         lock_ttl: str | timedelta = "60s",
@@ -162,17 +162,17 @@ class BeatService:
     async def _hold(self, ids: Sequence[str], open_: dict[str, datetime | None]) -> list[HeldSchedule]:
         """Return the schedules whose locks this beat has now."""
         held: list[HeldSchedule] = []
-        for each in await self._store.hold(ids):
-            if isinstance(each, HeldSchedule):
-                held.append(each)
+        for schedule in await self._store.hold(ids):
+            if isinstance(schedule, HeldSchedule):
+                held.append(schedule)
                 continue
-            self._meter.of(each.id).lock_failures += 1
-            if each.problem:
-                open_[each.id] = None
-                error = texts.LOCK_FAILED.format(cause=each.problem)
-                self._log.error(texts.NO_LOCK, schedule_id=each.id, error=error)
+            self._meter.of(schedule.id).lock_failures += 1
+            if schedule.problem:
+                open_[schedule.id] = None
+                error = texts.LOCK_FAILED.format(cause=schedule.problem)
+                self._log.error(texts.NO_LOCK, schedule_id=schedule.id, error=error)
             else:
-                self._log.debug(texts.LOCKED, schedule_id=each.id)
+                self._log.debug(texts.LOCKED, schedule_id=schedule.id)
         return held
 
     def _decided(self, held: HeldSchedule, now: datetime) -> BeatCommit | None:
@@ -195,19 +195,19 @@ class BeatService:
 
     async def _fail(self, failed: Sequence[HandedJob]) -> None:
         """Record what could not be put into the queue."""
-        for each, refused in zip(
-            failed, await self._store.fail([(each.commit.held, each.error) for each in failed]), strict=True
+        for job, refused in zip(
+            failed, await self._store.fail([(job.commit.held, job.error) for job in failed]), strict=True
         ):
             if refused:
-                self._log.error(texts.NOT_RECORDED, schedule_id=each.commit.held.id, error=refused)
+                self._log.error(texts.NOT_RECORDED, schedule_id=job.commit.held.id, error=refused)
 
     async def _commit(self, handed: Sequence[HandedJob]) -> int:
         """Record what was handed over. A record that has changed meanwhile is another beat's, and stays."""
         if not handed:
             return 0
         sent = 0
-        for each, answer in zip(handed, await self._store.commit([each.commit for each in handed]), strict=True):
-            id, decision = each.commit.held.id, each.commit.decision
+        for job, answer in zip(handed, await self._store.commit([job.commit for job in handed]), strict=True):
+            id, decision = job.commit.held.id, job.commit.decision
             if isinstance(answer, str):
                 self._log.error(texts.NOT_RECORDED, schedule_id=id, error=answer)
             elif not answer:
@@ -217,8 +217,8 @@ class BeatService:
                 self._meter.of(id).next_run = decision.look_at
             else:
                 sent += 1
-                self._meter.ran(id, decision.run.scheduled_at, decision.look_at, each.length)
-                self._tell(each)
+                self._meter.ran(id, decision.run.scheduled_at, decision.look_at, job.length)
+                self._tell(job)
         return sent
 
     def _tell(self, handed: HandedJob) -> None:
@@ -246,12 +246,12 @@ async def _finished(work: Awaitable[int]) -> None:
 
 def _length(setting: str, given: str | timedelta) -> timedelta:
     try:
-        found = duration(given)
+        length = duration(given)
     except EverytickError as error:
         raise InvalidSetting(setting, given, str(error)) from error
-    if found < _SHORTEST:
+    if length < _SHORTEST:
         raise InvalidSetting(setting, given, "must be 1ms or longer")
-    return found
+    return length
 
 
 def _said(error: BaseException) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from everytick.beat.decision import Decision
     from everytick.beat.definition import ScheduleState
     from everytick.beat.records import BeatKeys
-    from everytick.beat.redis_client import Client
+    from everytick.beat.redis_client import RedisClient
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class BeatCommit:
 class BeatStore:
     """The keys of one beat in one Redis."""
 
-    def __init__(self, client: Client, keys: BeatKeys, lock_ttl: timedelta) -> None:
+    def __init__(self, client: RedisClient, keys: BeatKeys, lock_ttl: timedelta) -> None:
         self._client, self._keys, self._lock_ttl = client, keys, lock_ttl
 
     async def look(self, now: datetime | None = None) -> TickLook:
@@ -164,7 +164,7 @@ class BeatStore:
         """Let go of locks, if they are still ours."""
         if not held:
             return
-        await called(self._client, [each.lock.release_call() for each in held])
+        await called(self._client, [schedule.lock.release_call() for schedule in held])
 
     async def indexed(self, ids: Sequence[str]) -> list[bool]:
         """Tell for each schedule whether the index has it."""
@@ -227,17 +227,17 @@ def chunks(items: Sequence[T]) -> list[Sequence[T]]:
     return [items[start : start + CHUNK] for start in range(0, len(items), CHUNK)]
 
 
-def _held(id: str, lock: ScheduleLock, word: str, found: Sequence[Any] | str = "") -> HeldSchedule | NotHeldSchedule:
+def _held(id: str, lock: ScheduleLock, word: str, contents: Sequence[Any] | str = "") -> HeldSchedule | NotHeldSchedule:
     if word == "held":
-        return HeldSchedule(id, lock, *_readable(found))
+        return HeldSchedule(id, lock, *_readable(contents))
     if word == "unreadable":
-        return HeldSchedule(id, lock, None, str(found))
-    return NotHeldSchedule(id, str(found))
+        return HeldSchedule(id, lock, None, str(contents))
+    return NotHeldSchedule(id, str(contents))
 
 
-def _readable(found: Sequence[Any]) -> tuple[StoredRecord | None, str]:
+def _readable(contents: Sequence[Any]) -> tuple[StoredRecord | None, str]:
     try:
-        return read_record(found), ""
+        return read_record(contents), ""
     except UnreadableRecord as error:
         return None, str(error)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from everytick.app import Everytick
-    from everytick.config.settings import Settings
+    from everytick.config.settings import SettingsByName
     from everytick.stores.base import StoreAddress
 
 NAME = "everytick-command-line"
@@ -196,7 +196,7 @@ def store_application(address: str) -> Everytick:
     return _configured(_on_store(address, make=False), state().settings)
 
 
-def _configured(app: Everytick, settings: Settings) -> Everytick:
+def _configured(app: Everytick, settings: SettingsByName) -> Everytick:
     """Let settings from outside the code win over those in it."""
     from dataclasses import fields
     from pathlib import Path

@@ -8,7 +8,7 @@ import click
 
 from everytick.answers.fleet import backfill_data
 from everytick.cli.asking import ask, look, who
-from everytick.cli.common_options import Noun, Verb
+from everytick.cli.common_options import Noun, VerbCommand
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import short
@@ -186,13 +186,13 @@ def _steer(id_: str, act: Callable[[Backfill], Any], changed: str, same: str) ->
 async def _found(app: Everytick, text: str) -> BackfillRecord:
     """Return the backfill whose id the text is or begins."""
     beginning = f"backfill_{text.removeprefix('backfill_')}"
-    found = [each for each in await app.backfills(limit=1_000) if each.id.startswith(beginning)]
+    found = [backfill for backfill in await app.backfills(limit=1_000) if backfill.id.startswith(beginning)]
     if not found:
         raise Refused(
             f"no backfill has an id that begins with {shown(text)}: everytick backfills lists them", Exit.NOT_FOUND
         )
     if len(found) > 1:
-        both = " and ".join(sorted(each.id for each in found))
+        both = " and ".join(sorted(record.id for record in found))
         raise Refused(f"{shown(text)} begins the ids {both}: type more of the one you mean")
     return found[0]
 
@@ -237,7 +237,7 @@ def show_verb(id_: str, as_json: bool, utc: bool) -> None:
 
 @click.command(
     "backfills",
-    cls=Verb,
+    cls=VerbCommand,
     help="List backfills and how far they have come, newest first.\n\nExample: everytick backfills nightly",
 )
 @job_argument("job", required=False)
@@ -247,32 +247,39 @@ def backfills_verb(job: str | None, as_json: bool, utc: bool) -> None:
     """List backfills and how far they have come."""
     found: Sequence[BackfillRecord] = look(lambda app: app.backfills(job))
     if as_json:
-        show_json([backfill_data(each) for each in found])
+        show_json([backfill_data(record) for record in found])
         return
     times = Times(utc)
     if is_terminal():
         headings = ["id", "job", "status", times.heading("from"), "through", "how far"]
         rows = [
-            (short(each.id), each.job, str(each.status), _first_moment(each), each.order.through, _how_far(each))
-            for each in found
+            (
+                short(record.id),
+                record.job,
+                str(record.status),
+                _first_moment(record),
+                record.order.through,
+                _how_far(record),
+            )
+            for record in found
         ]
         show_table(headings, rows, times)
         return
     headings = ["id", "job", "status", times.heading("after"), "through", "done", "failed", "running", "left", "pace"]
     columns = [
         (
-            short(each.id),
-            each.job,
-            str(each.status),
-            each.order.after,
-            each.order.through,
-            each.done,
-            each.failed,
-            each.running + each.waiting,
-            "many" if each.left is None else each.left,
-            _pace(each),
+            short(record.id),
+            record.job,
+            str(record.status),
+            record.order.after,
+            record.order.through,
+            record.done,
+            record.failed,
+            record.running + record.waiting,
+            "many" if record.left is None else record.left,
+            _pace(record),
         )
-        for each in found
+        for record in found
     ]
     show_table(headings, columns, times)
 

@@ -15,7 +15,7 @@ from everytick.exits import Exit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from everytick.config.settings import Settings
+    from everytick.config.settings import SettingsByName
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -28,10 +28,10 @@ class State:
         self.options: dict[str, tuple[str, object]] = {}
         self.config: str | None = None
         self.debug = False
-        self._settings: Settings | None = None
+        self._settings: SettingsByName | None = None
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> SettingsByName:
         """Every setting with its origin. A mistake in a file has another exit code than one on the command line."""
         if self._settings is None:
             from everytick.config.settings import Setting, SettingPlace, from_file, gather
@@ -116,7 +116,7 @@ def _hint_about_extra(verb: str, given: Sequence[str]) -> str:
     return f": an application is named with -a, as everytick {verb} -a {Path(files[0]).stem}" if files else ""
 
 
-class Verb(click.Command):
+class VerbCommand(click.Command):
     """A verb. It takes the common options too, so that they may stand before or after it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -142,7 +142,7 @@ class Verb(click.Command):
 class Noun(click.Group):
     """A verb with verbs of its own, as `db migrate`."""
 
-    command_class = Verb
+    command_class = VerbCommand
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""`coverage`: which data of a job are done, missing, under way or done twice."""
+"""`coverage`: which data of a job are done, missing, under way, done twice or unknown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from everytick.answers.wire import data_of
 from everytick.cli.asking import look
-from everytick.cli.common_options import Verb
+from everytick.cli.common_options import VerbCommand
 from everytick.cli.completing import job_argument
 from everytick.cli.output import say, show_json, show_table
 from everytick.cli.times import Times
@@ -26,9 +26,10 @@ _REPAIRS = 5
 
 @click.command(
     "coverage",
-    cls=Verb,
+    cls=VerbCommand,
     help="Show which instants of a JOB are done, missing, under way or done twice, as spans of time.\n\n"
-    "Ends with 1 if any is missing, and says which backfill fills each gap.\n\n"
+    "Ends with 1 if any is missing, and says which backfill fills each gap. Unknown are those from before the job "
+    "was stored, and those that its retention no longer keeps.\n\n"
     "Example: everytick coverage nightly --after 2026-11-01 --through 2026-11-08",
 )
 @job_argument("job")

@@ -18,6 +18,7 @@ from everytick.cli.times import Times
 from everytick.cli.verb_options import confirm, reading, sure
 from everytick.errors import shown
 from everytick.exits import Exit
+from everytick.stores.base import Nodes
 
 if TYPE_CHECKING:
     from everytick.app import Everytick
@@ -104,7 +105,7 @@ async def _contents(app: Everytick, place: StorePlace) -> dict[str, Any]:
     store = await store_of_app(app)
     now = await store.now()
     active = (await store.history(HistoryFilter(statuses=tuple(ACTIVE), limit=_OCCURRENCES_AT_ONCE))).occurrences
-    alive = [node for node in await store.nodes() if node.is_alive(now, app.settings.node_timeout)]
+    alive = [node for node in await store.ask(Nodes()) if node.is_alive(now, app.settings.node_timeout)]
     found: dict[str, Any] = {
         "time": now,
         "jobs": len(await store.list()),

@@ -11,7 +11,7 @@ import click
 
 from everytick.cli.applications import how_to_run
 from everytick.cli.asking import look, store_of_app
-from everytick.cli.common_options import Verb, state
+from everytick.cli.common_options import VerbCommand, state
 from everytick.cli.exits import Refused
 from everytick.cli.output import length, show_json, show_table
 from everytick.cli.times import Times
@@ -19,13 +19,14 @@ from everytick.cli.verb_options import reading
 from everytick.domain.lookups import ParkedJobs
 from everytick.errors import SchemaMismatch, StoreUnavailable, shown
 from everytick.exits import Exit
+from everytick.stores.base import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from everytick.app import Everytick
-    from everytick.config.settings import Settings
+    from everytick.config.settings import SettingsByName
     from everytick.domain.promises import BreachRecord
     from everytick.domain.snapshots import JobSnapshot
     from everytick.stores.addresses import AnyStore
@@ -57,7 +58,7 @@ class Check(NamedTuple):
 
 @click.command(
     "doctor",
-    cls=Verb,
+    cls=VerbCommand,
     help="Look for what could go wrong: store, clock, zone data, rights, nodes, promises.\n\n"
     "Exit code 1 on a finding. A warning alone ends with 0: nothing has to be done about it today.",
 )
@@ -89,7 +90,7 @@ def zone_data_check() -> Check:
     return Check("zone data", True, text)
 
 
-def settings_checks(settings: Settings) -> Iterator[Check]:
+def settings_checks(settings: SettingsByName) -> Iterator[Check]:
     """Give the files of settings that hold a secret which others can read."""
     from everytick.config.settings import open_secrets
 
@@ -153,8 +154,8 @@ def promise_checks(records: Sequence[JobRecord], now: datetime) -> Iterator[Chec
 
 def breach_checks(breaches: Sequence[BreachRecord]) -> Iterator[Check]:
     """Give the promises that are broken now."""
-    for each in breaches:
-        yield Check("promises", False, f"'{shown(each.job)}': {shown(str(each.breach), 500)}")
+    for breach in breaches:
+        yield Check("promises", False, f"'{shown(breach.job)}': {shown(str(breach.breach), 500)}")
 
 
 def dependency_checks(snapshots: Iterable[JobSnapshot]) -> Iterator[Check]:
@@ -252,7 +253,7 @@ def jobs_checks(folder: Path | None) -> Iterator[Check]:
 
 async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:
     """Give the checks of nodes: those that own occurrences must live. A silent node that owns nothing is harmless."""
-    now, nodes = await store.now(), await store.nodes()
+    now, nodes = await store.now(), await store.ask(Nodes())
     alive = [node for node in nodes if node.is_alive(now, app.settings.node_timeout)]
     holding = [node for node in nodes if node not in alive and node.holds]
     if holding:

@@ -11,7 +11,7 @@ from everytick.answers.occurrences import explanation_data
 from everytick.answers.schedules import CHANGES_WITHIN, explained
 from everytick.cli.applications import WAYS
 from everytick.cli.asking import look
-from everytick.cli.common_options import Verb, state
+from everytick.cli.common_options import VerbCommand, state
 from everytick.cli.exits import Refused
 from everytick.cli.ids import with_short_ids
 from everytick.cli.next import upcoming
@@ -36,7 +36,7 @@ _KINDS = ("cron", "every", "repeat", "once", "after", "posix", "quartz")
 
 @click.command(
     "explain",
-    cls=Verb,
+    cls=VerbCommand,
     help="Say what a schedule means, or why a job ran or did not.\n\n"
     "EXPR is any schedule and needs no store. Of a job: the last decisions and the next run, or with --at one "
     "instant.\n\n"

@@ -12,7 +12,7 @@ import click
 from everytick.answers.runs_to_come import SIGNS, change_data
 from everytick.cli.applications import is_remote, store_beside
 from everytick.cli.asking import ask, look, store_of_app, who
-from everytick.cli.common_options import Verb, state
+from everytick.cli.common_options import VerbCommand, state
 from everytick.cli.exits import Refused
 from everytick.cli.output import safe, say, show_json, show_table, write
 from everytick.cli.progress import ProgressDisplay
@@ -47,6 +47,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 _OWNER = "file"
 _JOB_AND_TWO = 3
+"""Arguments of `diff` that name a job and two of its versions."""
 
 
 def _paths(function: F) -> F:
@@ -78,7 +79,7 @@ def _own() -> str:
 
 @click.command(
     "validate",
-    cls=Verb,
+    cls=VerbCommand,
     help="Check files of jobs: every mistake at once, as file:line:column; exit code 65 if there is any.\n\n"
     "Without PATH, the folder that the configuration names. Needs no store.\n\n"
     "Example: everytick validate jobs/ --format github",
@@ -113,7 +114,7 @@ def _runs(function: F) -> F:
 
 @click.command(
     "diff",
-    cls=Verb,
+    cls=VerbCommand,
     help="Say which jobs are new, changed or gone in files, compared with the store; nothing is changed.\n\n"
     "And which of the runs to come are added, removed and kept by that, under a hash that apply --plan takes. "
     "With a job and two versions, say what these differ in. "
@@ -146,7 +147,7 @@ def diff_verb(paths: Sequence[Path], owner: str, with_runs: bool, policy: str | 
 
 @click.command(
     "apply",
-    cls=Verb,
+    cls=VerbCommand,
     help="Store what files say: a new version of each job that changed; a second time changes nothing.\n\n"
     "All of it is one transaction: a mistake in one file, and none is stored. Example: everytick apply jobs/ --prune",
 )
@@ -234,7 +235,7 @@ def _ask_before_removing(told: Preview, yes: bool) -> None:
 
 @click.command(
     "schema",
-    cls=Verb,
+    cls=VerbCommand,
     help="Write the JSON Schema of files of jobs, with which editors complete and underline.\n\n"
     "Example: everytick schema > everytick.schema.json",
 )

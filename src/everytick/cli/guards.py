@@ -8,7 +8,7 @@ import click
 
 from everytick.answers.fleet import proposal_data
 from everytick.cli.asking import ask, look, who
-from everytick.cli.common_options import Verb
+from everytick.cli.common_options import VerbCommand
 from everytick.cli.output import say, show_json, show_table
 from everytick.cli.times import Times
 from everytick.cli.verb_options import agreed, reading, sure
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "proposals",
-    cls=Verb,
+    cls=VerbCommand,
     help="List the changes that wait for a second person.\n\nOne person has asked for each, and another must "
     "approve it: everytick approve ID.",
 )
@@ -41,7 +41,14 @@ def proposals_verb(as_json: bool, utc: bool) -> None:
     times = Times(utc)
     headings = ("proposal", "what", "jobs", "by", times.heading("until"))
     rows = [
-        (each.id, f"{each.what}{_expired(each, now)}", ", ".join(each.jobs), each.by, each.expires_at) for each in found
+        (
+            proposal.id,
+            f"{proposal.what}{_expired(proposal, now)}",
+            ", ".join(proposal.jobs),
+            proposal.by,
+            proposal.expires_at,
+        )
+        for proposal in found
     ]
     show_table(headings, rows, times)
     if not rows:
@@ -54,7 +61,7 @@ def _expired(proposal: Proposal, now: datetime) -> str:
 
 @click.command(
     "approve",
-    cls=Verb,
+    cls=VerbCommand,
     help="Carry out what another person has proposed.\n\nAll of it is one transaction; it is refused if a job that it "
     "changes was edited since. Example: everytick approve 3f2a1b2c",
 )
@@ -65,7 +72,7 @@ def approve_verb(proposal: str) -> None:
     say(f"done: {done.what}, proposed by {done.by}")
 
 
-@click.command("reject", cls=Verb, help="Drop a proposal; who has made it may do so too.")
+@click.command("reject", cls=VerbCommand, help="Drop a proposal; who has made it may do so too.")
 @click.argument("proposal")
 def reject_verb(proposal: str) -> None:
     """Drop a proposal."""
@@ -75,7 +82,7 @@ def reject_verb(proposal: str) -> None:
 
 @click.command(
     "sync",
-    cls=Verb,
+    cls=VerbCommand,
     help="Store what the application's code defines, as its next start would.\n\nA start leaves changed definitions of "
     "protected jobs as they are: this stores them, once confirmed. Example: everytick sync -a shop:tick --yes",
 )
@@ -87,5 +94,7 @@ def sync_verb(yes: bool) -> None:
         return ask(lambda app: app.sync(confirmed=confirmed, by=who()), make=True)
 
     changes = [change for change in agreed(work, yes) if change.kind != "unchanged"]
-    show_table(("change", "job", "what"), [(each.kind, each.name, ", ".join(each.parts)) for each in changes], Times())
+    show_table(
+        ("change", "job", "what"), [(change.kind, change.name, ", ".join(change.parts)) for change in changes], Times()
+    )
     say(f"{len(changes):,} change{'' if len(changes) == 1 else 's'}")

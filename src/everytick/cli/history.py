@@ -8,7 +8,7 @@ import click
 
 from everytick.answers.occurrences import occurrence_data
 from everytick.cli.asking import look
-from everytick.cli.common_options import Verb
+from everytick.cli.common_options import VerbCommand
 from everytick.cli.completing import job_argument
 from everytick.cli.ids import short, with_short_ids
 from everytick.cli.output import say, show_json, show_table
@@ -33,7 +33,7 @@ FAILED = ("failed", "failed_stale", "completed_with_errors")
 
 @click.command(
     "history",
-    cls=Verb,
+    cls=VerbCommand,
     help="Show what ran, newest first; of one JOB also what did not run, and why.\n\n"
     "Example: everytick history nightly --failed --since 7d",
 )

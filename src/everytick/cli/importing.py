@@ -92,10 +92,10 @@ def systemd_verb(
     files: Sequence[Path], folder: Path | None, strict: bool, timezone: str | None, services: Sequence[Path]
 ) -> int:
     """Read timers of systemd."""
-    from everytick.sources.importing.systemd import Service, read_timer
+    from everytick.sources.importing.systemd import ServiceFile, read_timer
 
     def read(raw: bytes, file: str, *, taken: set[str]) -> Findings:
-        def service(name: str) -> Service | None:
+        def service(name: str) -> ServiceFile | None:
             named = [service for service in services if service.name == name] or [Path(file).with_name(Path(name).name)]
             return (str(named[0]), _bytes(named[0])) if named[0].is_file() else None
 

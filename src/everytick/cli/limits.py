@@ -8,7 +8,7 @@ import click
 
 from everytick.answers.fleet import limits_data
 from everytick.cli.asking import ask, look, who
-from everytick.cli.common_options import Noun, Verb, state
+from everytick.cli.common_options import Noun, VerbCommand, state
 from everytick.cli.output import say, show_json, show_table
 from everytick.cli.times import Times
 from everytick.cli.verb_options import in_utc, reading, watchable
@@ -42,7 +42,7 @@ def _named(reach: str | None, tag: str | None, queue: str | None, job: str | Non
 
 @click.command(
     "limits",
-    cls=Verb,
+    cls=VerbCommand,
     help="Show limits and brakes, how far each is used, and who changed them last.\n\nExample: everytick limits",
 )
 @reading
@@ -55,13 +55,16 @@ def limits_verb(as_json: bool, utc: bool) -> None:
         return
     times = Times(utc)
     headings = ["reach", "limit", "running", "waiting", "now", "reason"]
-    show_table(headings, [_row(each, found, times) for each in found.reaches], times)
+    show_table(headings, [_row(reach, found, times) for reach in found.reaches], times)
     if not found.reaches:
         say("there is no limit and no brake")
     if found.changes:
         show_table(
             [times.heading("changed"), "reach", "what", "by", "reason"],
-            [(each.at, each.reach, each.what, each.by, each.reason) for each in found.changes[:_CHANGES_SHOWN]],
+            [
+                (change.at, change.reach, change.what, change.by, change.reason)
+                for change in found.changes[:_CHANGES_SHOWN]
+            ],
             times,
         )
 
@@ -91,8 +94,10 @@ def _state(record: ReachRecord, found: Limits, times: Times) -> list[str]:
         words.append(f"released at {release.rate}, {release.left} left")
     elif release is not None:
         words.append("released")
-    later = (each for known in reach.brakes if (each := known.at(found.now)) is not None and each.since > found.now)
-    words += [f"brake from {times.shown(each.since)}{_ends(each, times)}" for each in later]
+    later = (
+        coming for known in reach.brakes if (coming := known.at(found.now)) is not None and coming.since > found.now
+    )
+    words += [f"brake from {times.shown(coming.since)}{_ends(coming, times)}" for coming in later]
     if brake is None and record.closed:
         opens = "" if record.opens_at is None else f", next at {times.shown(record.opens_at)}"
         words.append(f"full{opens}")
@@ -164,7 +169,7 @@ def remove_verb(reach: str, reason: str) -> None:
 
 @click.command(
     "brake",
-    cls=Verb,
+    cls=VerbCommand,
     help="Let nothing start, or nothing of REACH, until it is released.\n\n"
     "REACH is all, queue:NAME, tag:NAME or job:NAME; without it, all. What runs goes on. Instants are still decided "
     "and wait as their job says. With --from and --until it is a freeze window, with --begins and --ends one that "
@@ -207,7 +212,7 @@ def brake_verb(
 
 @click.command(
     "release",
-    cls=Verb,
+    cls=VerbCommand,
     help="End a brake: what has waited starts by priority, then age, at a rate.\n\n"
     "REACH is as for brake; without it, all. Where no brake holds, brakes to come are taken away.\n\n"
     "Example: everytick release --tag crm --rate 30/1m",

@@ -9,7 +9,7 @@ import click
 from everytick.answers.jobs import job_data, word
 from everytick.cli.applications import how_to_run
 from everytick.cli.asking import look
-from everytick.cli.common_options import Verb
+from everytick.cli.common_options import VerbCommand
 from everytick.cli.jobs import with_status
 from everytick.cli.limits import tell_brakes
 from everytick.cli.node_reports import tell_broken
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from everytick.stores.base import JobRecord
 
 
-@click.command("list", cls=Verb, help="List the jobs in the store.\n\nExample: everytick list -k backup --failed")
+@click.command(
+    "list", cls=VerbCommand, help="List the jobs in the store.\n\nExample: everytick list -k backup --failed"
+)
 @click.option("-k", "contains", metavar="TEXT", help="Only jobs whose name contains this.")
 @click.option("--tag", metavar="TAG", help="Only jobs that carry this tag.")
 @click.option("--failed", is_flag=True, help="Only jobs whose last occurrence did not end well.")

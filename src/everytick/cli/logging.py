@@ -13,9 +13,10 @@ import click
 from everytick.cli.output import has_colour, safe
 from everytick.domain.redaction import redacted, redacted_data
 from everytick.runners.capture import RecordOrigin
+from everytick.runners.tracing import active_trace_id
 
 if TYPE_CHECKING:
-    from everytick.config.settings import Setting, Settings
+    from everytick.config.settings import Setting, SettingsByName
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "red"}
@@ -45,7 +46,8 @@ class Lines(logging.Formatter):
 class JsonLines(logging.Formatter):
     """One JSON object per line: ts, level, event, logger, and the fields of `extra`.
 
-    everytick's own are component, job, occurrence, task, attempt, node, next_run and interval.
+    everytick's own are component, job, occurrence, task, attempt, node, next_run and interval. Where spans are
+    recorded, `trace_id` is that of the trace which the line is part of.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -65,6 +67,9 @@ class JsonLines(logging.Formatter):
         found |= {key: value for key, value in given if key not in _STANDARD and key not in found and value is not None}
         if traceback := _traceback(self, record):
             found["traceback"] = traceback
+        occurrence = found.get("occurrence")
+        if trace := active_trace_id(occurrence if isinstance(occurrence, str) else None):
+            found.setdefault("trace_id", trace)
         return json.dumps(redacted_data(found), ensure_ascii=True, default=str)
 
 
@@ -92,7 +97,7 @@ def set_up(level: str, format_: Setting) -> None:
     logging.captureWarnings(True)
 
 
-def tell_open_secrets(settings: Settings) -> None:
+def tell_open_secrets(settings: SettingsByName) -> None:
     """Warn of files with secrets that every user of this host can read."""
     from everytick.config.settings import open_secrets
 

@@ -10,7 +10,7 @@ import click
 
 from everytick.cli.applications import is_remote
 from everytick.cli.asking import look
-from everytick.cli.common_options import Verb
+from everytick.cli.common_options import VerbCommand
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.history import last_of_each
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 0.2
 """How often --follow looks for more output."""
 
-Place: TypeAlias = tuple[str, int]
+AttemptPlace: TypeAlias = tuple[str, int]
 """A task and the number of its attempt."""
 
 _SEARCHED = 100
@@ -36,7 +36,7 @@ _SEARCHED = 100
 
 @click.command(
     "logs",
-    cls=Verb,
+    cls=VerbCommand,
     help="Show the output of an occurrence, or of a job's latest.\n\n"
     "Each attempt's output is a file in the log folder of the node that ran it. Example: everytick logs nightly -f",
 )
@@ -79,9 +79,9 @@ class LogReader:
 
     def __init__(self, app: Everytick, task: str | None, attempt: int | None) -> None:
         self._app, self._task, self._attempt = app, task, attempt
-        self._copied: dict[Place, int] = {}
-        self._decoders: dict[Place, IncrementalDecoder] = {}
-        self._told: set[Place] = set()
+        self._copied: dict[AttemptPlace, int] = {}
+        self._decoders: dict[AttemptPlace, IncrementalDecoder] = {}
+        self._told: set[AttemptPlace] = set()
         self._latest = ""
 
     async def read(self, id_: str, follow: bool) -> int:
@@ -130,14 +130,14 @@ class LogReader:
     def _is_shown(self, task: str, attempt: Attempt) -> bool:
         return self._task in (None, task) and self._attempt in (None, attempt.number)
 
-    def _tell_elsewhere(self, place: Place, attempt: Attempt) -> None:
+    def _tell_elsewhere(self, place: AttemptPlace, attempt: Attempt) -> None:
         assert attempt.log is not None, "only what is noted can be elsewhere"
         if place not in self._told:
             self._told.add(place)
             task, node, path = place[0], shown(attempt.log.node), shown(attempt.log.path, 300)
             say(f"{task}, attempt {attempt.number}: its output is {path} in the log folder of node {node}, not here")
 
-    def _write(self, place: Place, part: bytes) -> None:
+    def _write(self, place: AttemptPlace, part: bytes) -> None:
         heading = f"{place[0]}, attempt {place[1]}"
         if heading != self._latest:
             self._latest = heading

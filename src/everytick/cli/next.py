@@ -9,7 +9,7 @@ import click
 
 from everytick.cli.applications import address_of_app, application, is_remote
 from everytick.cli.asking import NoTables, look
-from everytick.cli.common_options import Verb
+from everytick.cli.common_options import VerbCommand
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import with_short_ids
@@ -36,7 +36,7 @@ _USUAL_RUNS = 10
 
 @click.command(
     "next",
-    cls=Verb,
+    cls=VerbCommand,
     help="Show the next run of each job, or the next runs of one JOB.\n\n"
     "With -n or --until, the runs of all jobs in order. "
     "Without a store, or while it does not answer, as the application's code and files say. "
@@ -96,7 +96,7 @@ def next_verb(job: str | None, count: int | None, until: str | None, tz: str | N
 
 def _dependence_words(run: UpcomingRun, job: Job) -> str:
     """Say on which jobs the run depends; one that people ask for obeys those that say so."""
-    found = [each.job for each in job.settings.depends_on if each.requests or not run.is_asked_for]
+    found = [dependency.job for dependency in job.settings.depends_on if dependency.requests or not run.is_asked_for]
     return f"depends on {' and '.join(found)}" if found else ""
 
 
@@ -104,7 +104,7 @@ def _frozen_words(run: UpcomingRun, job: Job, agenda: Agenda, times: Times) -> s
     """Say that a brake or freeze window is known that will hold when the run is due."""
     if agenda.limits is None or not agenda.limits.reaches:
         return ""
-    names = reaches_of_job(job.settings.tags, job.name, job.settings.queue)
+    names = reaches_of_job(job.settings.tags, job.name, run.queue or job.settings.queue)
     brake = agenda.limits.frozen_at(names, run.at)
     if brake is None:
         return ""

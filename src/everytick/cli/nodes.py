@@ -9,7 +9,7 @@ import click
 from everytick.answers.fleet import node_data, node_state
 from everytick.cli.applications import how_to_run
 from everytick.cli.asking import look
-from everytick.cli.common_options import Verb
+from everytick.cli.common_options import VerbCommand
 from everytick.cli.output import columns, is_terminal, say, show_json, show_table
 from everytick.cli.times import Times
 from everytick.cli.verb_options import reading, watchable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from everytick.stores.base import NodeRecord
 
 
-@click.command("nodes", cls=Verb, help="Show known nodes and whether they are alive.")
+@click.command("nodes", cls=VerbCommand, help="Show known nodes and whether they are alive.")
 @reading
 @watchable
 def nodes_verb(as_json: bool, utc: bool) -> None:

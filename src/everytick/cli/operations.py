@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from everytick.cli.asking import ask, who
-from everytick.cli.common_options import Verb
+from everytick.cli.common_options import VerbCommand
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.ids import whole_id
@@ -59,7 +59,7 @@ def _requesting(function: F) -> F:
 
 @click.command(
     "trigger",
-    cls=Verb,
+    cls=VerbCommand,
     help="Ask for an occurrence, now or later; the schedule is not moved.\n\n"
     "Writes the occurrence's id. Examples: everytick trigger nightly --payload '{\"pages\": 3}' --wait; "
     "everytick trigger nightly --after 10m",
@@ -98,7 +98,7 @@ def trigger_verb(
 
 @click.command(
     "replay",
-    cls=Verb,
+    cls=VerbCommand,
     help="Ask for an occurrence that does again what an ended one did.\n\n"
     "It keeps the original's time and payload and is linked to it. Writes the new occurrence's id.",
 )
@@ -162,7 +162,7 @@ def _json(text: str) -> object:
         raise Refused(f"--payload is not JSON: {error}; write it like '{{\"pages\": 3}}' or @file.json") from error
 
 
-@click.command("cancel", cls=Verb, help="End an occurrence, or ask its node to stop it.")
+@click.command("cancel", cls=VerbCommand, help="End an occurrence, or ask its node to stop it.")
 @click.argument("occurrence")
 @_reason
 @sure
@@ -183,7 +183,7 @@ def cancel_verb(occurrence: str, reason: str, yes: bool) -> None:
 
 
 @click.command(
-    "pause", cls=Verb, help="Hold a job's schedule.\n\nExample: everytick pause nightly --until 2026-12-24T18:00"
+    "pause", cls=VerbCommand, help="Hold a job's schedule.\n\nExample: everytick pause nightly --until 2026-12-24T18:00"
 )
 @job_argument("job")
 @click.option("--until", metavar="T", help="When it goes on by itself; else a person must resume it.")
@@ -203,7 +203,7 @@ def pause_verb(job: str, until: str | None, missed: Any, reason: str, utc: bool)
     say(f"'{job}' is paused" + (": everytick resume lets it go on" if end is None else f" until {times.shown(end)}"))
 
 
-@click.command("resume", cls=Verb, help="End a pause.\n\nExample: everytick resume nightly --missed last")
+@click.command("resume", cls=VerbCommand, help="End a pause.\n\nExample: everytick resume nightly --missed last")
 @job_argument("job")
 @click.option(
     "--missed",
@@ -221,7 +221,7 @@ def resume_verb(job: str, missed: Any, yes: bool) -> None:
     say(f"'{job}' goes on" if was_paused else f"'{job}' was not paused")
 
 
-@click.command("enable", cls=Verb, help="Let a disabled job run again, from its next instant on.")
+@click.command("enable", cls=VerbCommand, help="Let a disabled job run again, from its next instant on.")
 @job_argument("job")
 @sure
 def enable_verb(job: str, yes: bool) -> None:
@@ -230,7 +230,7 @@ def enable_verb(job: str, yes: bool) -> None:
     say(f"'{job}' is enabled" if changed else f"'{job}' was enabled already")
 
 
-@click.command("disable", cls=Verb, help="Disable a job: no scheduled runs and no triggers until it is enabled.")
+@click.command("disable", cls=VerbCommand, help="Disable a job: no scheduled runs and no triggers until it is enabled.")
 @job_argument("job")
 @sure
 def disable_verb(job: str, yes: bool) -> None:
@@ -239,7 +239,7 @@ def disable_verb(job: str, yes: bool) -> None:
     say(f"'{job}' is disabled" if changed else f"'{job}' was disabled already")
 
 
-@click.command("reschedule", cls=Verb, help="Set a job's next run; the instants before it give way.")
+@click.command("reschedule", cls=VerbCommand, help="Set a job's next run; the instants before it give way.")
 @job_argument("job")
 @click.argument("at")
 @in_utc
@@ -251,7 +251,7 @@ def reschedule_verb(job: str, at: str, utc: bool) -> None:
     say(f"'{job}' runs next at {times.shown(instant)}")
 
 
-@click.command("skip", cls=Verb, help="Skip one upcoming run of a job; undo takes that back.")
+@click.command("skip", cls=VerbCommand, help="Skip one upcoming run of a job; undo takes that back.")
 @job_argument("job")
 @click.argument("at")
 @_reason
@@ -264,7 +264,7 @@ def skip_verb(job: str, at: str, reason: str, utc: bool) -> None:
     say(f"'{job}' will skip {times.shown(instant)}")
 
 
-@click.command("move", cls=Verb, help="Let one single future instant of a job run at another time.")
+@click.command("move", cls=VerbCommand, help="Let one single future instant of a job run at another time.")
 @job_argument("job")
 @click.argument("at")
 @click.argument("to")
@@ -280,7 +280,7 @@ def move_verb(job: str, at: str, to: str, reason: str, utc: bool) -> None:
 
 @click.command(
     "amend",
-    cls=Verb,
+    cls=VerbCommand,
     help="Run one single future instant of a job with a payload or policies of its own.\n\n"
     "Example: everytick amend nightly 2026-12-24T02:30Z --payload '{\"pages\": 3}' --set priority=5",
 )
@@ -294,8 +294,10 @@ def move_verb(job: str, at: str, to: str, reason: str, utc: bool) -> None:
 @in_utc
 def amend_verb(job: str, at: str, payload: str | None, policies: tuple[str, ...], reason: str, utc: bool) -> None:
     """Run one single future instant with a payload or policies of its own."""
+    from everytick.domain.config import Level, policy_arguments
+
     times = Times(utc)
-    instant, given = times.read(at), dict(map(_policy, policies))
+    instant, given = times.read(at), policy_arguments(Level.OCCURRENCE, dict(map(_policy, policies)), job)
     if payload is not None:
         given["payload"] = _json(payload)
     ask(lambda app: app.amend(job, instant, reason=reason, by=who(), **given))
@@ -304,20 +306,17 @@ def amend_verb(job: str, at: str, payload: str | None, policies: tuple[str, ...]
 
 def _policy(text: str) -> tuple[str, Any]:
     """Read one policy as it is written after --set; its value is JSON, or else text."""
-    import json
+    from everytick.app.text_reading import policy_pair
 
-    name, sign, written = text.partition("=")
-    if not sign or not name:
+    pair = policy_pair(text)
+    if pair is None:
         raise click.UsageError(f"--set {shown(text)} is not NAME=VALUE: write it like --set priority=5")
-    try:
-        return name, json.loads(written)
-    except ValueError:
-        return name, written
+    return pair
 
 
 @click.command(
     "add",
-    cls=Verb,
+    cls=VerbCommand,
     help="Add one single run at a time to come that the schedule does not name.\n\n"
     "Writes the occurrence's id; undo takes it back.",
 )
@@ -339,7 +338,7 @@ def add_verb(job: str, at: str, payload: str | None, reason: str, utc: bool) -> 
 
 @click.command(
     "undo",
-    cls=Verb,
+    cls=VerbCommand,
     help="Take back what was said of one time to come: skip, move, amend, add, reschedule.\n\n"
     "AT is the instant, or the time to which a run was moved, rescheduled or added.",
 )
@@ -358,7 +357,7 @@ def undo_verb(job: str, at: str, reason: str, utc: bool) -> None:
 # -------------------------------------------------------------------------------------------------- the definitions
 
 
-@click.command("rename", cls=Verb, help="Give a job another name; its id, watermark and history stay.")
+@click.command("rename", cls=VerbCommand, help="Give a job another name; its id, watermark and history stay.")
 @job_argument("old")
 @click.argument("new")
 @click.option("--detach", is_flag=True, help="Also if code or a file defines it: it is then the API's own.")
@@ -375,7 +374,7 @@ def rename_verb(old: str, new: str, detach: bool, yes: bool) -> None:
 
 @click.command(
     "remove",
-    cls=Verb,
+    cls=VerbCommand,
     help="Take a job out of service; its history is kept.\n\n"
     "With --purge the job and everything that belongs to it is forgotten for good, also of one removed before.",
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.cli.asking import ask, look
-from everytick.cli.common_options import Noun, Verb
+from everytick.cli.common_options import Noun, VerbCommand
 from everytick.cli.exits import Refused
 from everytick.cli.output import say, show_json, show_table
 from everytick.cli.times import Times
@@ -239,7 +239,7 @@ def revoke_verb(token: str) -> None:
 
 @click.command(
     "audit",
-    cls=Verb,
+    cls=VerbCommand,
     help="Show what people did: who, what, to which, why, when and from where. The newest stands first.\n\n"
     "Example: everytick audit --by ann --job etl",
 )

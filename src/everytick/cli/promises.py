@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everytick.cli.output import listed
+from everytick.domain.policy_checks import as_data
 from everytick.domain.promises import promises_of
-from everytick.domain.reading import as_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,10 +32,10 @@ def promise_pairs(
     broken = {breach.kind: breach for breach in status.breaches}
     promised = promises_of(record.job.settings)
     yield from listed(
-        "promises", (f"{kind} {as_data(each)}: {_stand(kind, broken)}" for kind, each in promised.items())
+        "promises", (f"{kind} {as_data(promise)}: {_stand(kind, broken)}" for kind, promise in promised.items())
     )
     yield from listed("forecast", map(str, status.forecasts))
-    yield from listed("breaches", (breach_words(each.breach, times) for each in past))
+    yield from listed("breaches", (breach_words(broken_before.breach, times) for broken_before in past))
 
 
 def _stand(kind: str, broken: Iterable[str]) -> str:

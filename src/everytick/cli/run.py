@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from everytick.cli.common_options import Verb, setting_option, state
+from everytick.cli.common_options import VerbCommand, setting_option, state
 from everytick.cli.exits import Refused
 from everytick.cli.history import FAILED
 from everytick.errors import shown
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from everytick.app.serving import Listening
     from everytick.node.events import Event
 
-_FIRST_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.02, 0.5
+_FIRST_LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.02, 0.5
 """Between two reads of the store: the first wait, doubled each time up to the last."""
 
 
 @click.command(
     "run",
-    cls=Verb,
+    cls=VerbCommand,
     help="Plan and run the jobs of an application or a folder until told to stop.\n\n"
     "A folder is watched: what changes in it is live at once. "
     "Ctrl-C, SIGTERM or a closed terminal stops cleanly: what runs is told to stop and gets the grace period. "
@@ -85,7 +85,7 @@ def _access() -> AccessSettings:
     """Return how the settings let people come in."""
     from everytick.access.settings import access_settings
 
-    oidc = [f"oidc_{key}" for key in ("issuer", "client_id", "client_secret", "claim")]
+    oidc = [f"oidc_{key}" for key in ("issuer", "client_id", "client_secret", "claim", "trust_email")]
     keys = ["auth", "hosts", "proxies", "proxy_header", "proxy_role", *oidc]
     return access_settings(**{key: state().settings[f"web_{key}"].value for key in keys})
 
@@ -149,7 +149,7 @@ async def _once(app: Everytick) -> None:
         now, pause = await (await store_of_app(app)).now(), _FIRST_LOOK_SECONDS
         while await _is_left(app, now):
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_LOOK_SECONDS)
+            pause = min(2 * pause, _LONGEST_LOOK_SECONDS)
         await app.stop("drain")
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None

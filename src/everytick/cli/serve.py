@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from everytick.cli.common_options import Verb, note_option, setting_option, state
+from everytick.cli.common_options import VerbCommand, note_option, setting_option, state
 from everytick.cli.exits import Refused
 from everytick.errors import MissingExtra
 from everytick.exits import Exit
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from everytick.app.serving import Listening
 
 
-class ServeVerb(Verb):
+class ServeVerb(VerbCommand):
     """The verb takes `--store` several times: then each store is served under its name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -27,7 +27,7 @@ class ServeVerb(Verb):
             ["--store"], metavar="[NAME=]URL", multiple=True, expose_value=False, callback=_take_stores,
             help="A store. Given several times, each has its pages under /NAME/, and / lists them all.",
         )  # fmt: skip
-        self.params = [several if each.name == "store" else each for each in self.params]
+        self.params = [several if param.name == "store" else param for param in self.params]
 
 
 def _take_stores(ctx: click.Context, parameter: click.Parameter, given: Sequence[str]) -> None:

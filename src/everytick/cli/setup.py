@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from everytick.cli.common_options import Noun, Verb, state
+from everytick.cli.common_options import Noun, VerbCommand, state
 from everytick.cli.exits import Refused
 from everytick.cli.output import say, write
 from everytick.errors import shown
@@ -120,7 +120,7 @@ _BY_FILES = """jobs = "jobs"               # the folder of job files, which is w
 
 @click.command(
     "init",
-    cls=Verb,
+    cls=VerbCommand,
     help="Write a commented example and its configuration; nothing is overwritten.\n\n"
     "Jobs in Python, or with --yaml in files. Example: everytick init --yaml shop",
 )
@@ -147,7 +147,7 @@ def init_verb(folder: Path, in_files: bool) -> None:
 
 @click.command(
     "completion",
-    cls=Verb,
+    cls=VerbCommand,
     help="Write the completion script of a shell.\n\n"
     'bash: eval "$(everytick completion bash)" in ~/.bashrc; fish: everytick completion fish | source',
 )

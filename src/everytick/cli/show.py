@@ -9,7 +9,7 @@ import click
 from everytick.answers.jobs import job_data, job_details, promise_details, set_policies, word
 from everytick.answers.occurrences import attempt_data, occurrence_data
 from everytick.cli.asking import look
-from everytick.cli.common_options import Verb
+from everytick.cli.common_options import VerbCommand
 from everytick.cli.completing import job_argument
 from everytick.cli.history import last_of_each, names_of, took
 from everytick.cli.ids import may_be_occurrence, occurrence_or_job
@@ -49,7 +49,7 @@ class _SeenJob(NamedTuple):
 
 @click.command(
     "show",
-    cls=Verb,
+    cls=VerbCommand,
     help="Show one job, or one occurrence with its attempts.\n\n"
     "Of a job: schedule, tasks, policies, pause, next runs. "
     "Of an occurrence, give its id or at least the first 8 characters of it.",
@@ -66,7 +66,9 @@ def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
 
     async def asked(app: Everytick) -> _SeenJob:
         record = await app.job(job)
-        waiting = [each for each in await app.proposals() if job in each.jobs] if record.job.is_protected else []
+        waiting = (
+            [proposal for proposal in await app.proposals() if job in proposal.jobs] if record.job.is_protected else []
+        )
         return _SeenJob(
             record,
             await app.status(job),
@@ -84,7 +86,7 @@ def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
         show_json(job_data(record, status, broken) | job_details(record, following) | more)
         return
     pairs = [*_pairs(record, status, following, times, unknown, versions), *promise_pairs(record, status, past, times)]
-    proposals = [f"{each.id}: {each.what}, by {each.by}" for each in waiting]
+    proposals = [f"{proposal.id}: {proposal.what}, by {proposal.by}" for proposal in waiting]
     wrongs = (wrong or "").splitlines()
     show_pairs([*pairs, *listed("proposed", proposals), *listed("broken file", wrongs)], times)
 
@@ -118,7 +120,7 @@ def _pairs(
         why = f": {pause.reason}" if pause.reason else ""
         by = f" by {pause.by}" if pause.by else ""
         yield "paused", f"since {times.shown(pause.since)} until {until}{by}{why}"
-    yield from listed("depends on", [each.describe() for each in job.settings.depends_on])
+    yield from listed("depends on", [dependency.describe() for dependency in job.settings.depends_on])
     yield from listed("next runs", following)
     yield "last run", status.last_run
     yield "last result", status.last_result

@@ -11,7 +11,7 @@ import click
 
 from everytick.cli.applications import address_of_app, refuse_remote
 from everytick.cli.asking import ask, store_of_app
-from everytick.cli.common_options import Verb, state
+from everytick.cli.common_options import VerbCommand, state
 from everytick.cli.exits import Refused
 from everytick.cli.output import is_terminal, say, show_json, show_pairs, show_table, write
 from everytick.cli.times import Times
@@ -37,7 +37,7 @@ _SHADES = " .:-=+*#%@"
 
 @click.command(
     "simulate",
-    cls=Verb,
+    cls=VerbCommand,
     help="Run the coming days on virtual time: collisions, lateness, load.\n\n"
     "Says what becomes of every job, which instants jobs share, what is late, what changes of the clock do, and how "
     "busy each hour of the week gets, with the lengths that runs had so far or that are given. Nothing is run and "

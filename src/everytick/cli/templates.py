@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from everytick.cli.common_options import Verb, state
+from everytick.cli.common_options import VerbCommand, state
 from everytick.cli.files import read_files, told
 from everytick.cli.loading import loaded
 from everytick.cli.output import show_json, show_table
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "templates",
-    cls=Verb,
+    cls=VerbCommand,
     help="List the templates that jobs may name: built-in ones, those of files, and those of an application.\n\n"
     "Without PATH, the folder that the configuration names, if any. Needs no store.\n\n"
     "Example: everytick templates jobs/",

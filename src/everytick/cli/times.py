@@ -50,11 +50,17 @@ class Times:
     def in_text(self, text: str, beside: datetime) -> str:
         """Return the text with every moment in it, which is in UTC, as this zone has it.
 
-        It stands beside a time of this zone: on a terminal it names neither the zone again nor the same day.
+        It stands beside a time of this zone: on a terminal it names neither the zone again nor the same day. What only
+        looks like a moment stays as it is: an error may hold any text.
         """
 
         def said(found: re.Match[str]) -> str:
-            moment = datetime.fromisoformat(found[0])
+            try:
+                return shown(datetime.fromisoformat(found[0]))
+            except (ValueError, OverflowError):
+                return found[0]
+
+        def shown(moment: datetime) -> str:
             if not is_terminal():
                 return self.shown(moment)
             is_same_day = moment.astimezone(self.info).date() == beside.astimezone(self.info).date()

@@ -9,7 +9,7 @@ import click
 from everytick.answers.jobs import version_data
 from everytick.answers.runs_to_come import diff_data, runs_data
 from everytick.cli.asking import ask, look, who
-from everytick.cli.common_options import Verb
+from everytick.cli.common_options import VerbCommand
 from everytick.cli.completing import job_argument
 from everytick.cli.output import say, show_json, show_pairs, show_table, show_text, write
 from everytick.cli.times import Times
@@ -54,7 +54,7 @@ def _detaching(function: F) -> F:
 
 @click.command(
     "update",
-    cls=Verb,
+    cls=VerbCommand,
     help="Change the schedule or single policies of a job; a new version of it.\n\n"
     "Writes the version. Examples: everytick update nightly --schedule '0 6 * * *' --policy graceful; "
     "everytick update nightly --set priority=5 --dry-run",
@@ -85,7 +85,7 @@ def update_verb(
     utc: bool,
 ) -> None:
     """Change the schedule or single policies of a job."""
-    policies = _policies(given, unset)
+    policies = _policies(job, given, unset)
     if schedule is None and not policies:
         raise click.UsageError("nothing is to be changed: give --schedule, --set or --unset")
     options: dict[str, Any] = {"policy": policy, "detach": detach, **policies}
@@ -100,22 +100,18 @@ def update_verb(
     write(str(edit))
 
 
-def _policies(given: tuple[str, ...], unset: tuple[str, ...]) -> dict[str, Any]:
+def _policies(job: str, given: tuple[str, ...], unset: tuple[str, ...]) -> dict[str, Any]:
     """Return the policies that were set and taken back."""
-    from json import loads
-
-    from everytick.domain.config import UNSET
+    from everytick.app.text_reading import policy_pair
+    from everytick.domain.config import UNSET, Level, policy_arguments
 
     found: dict[str, Any] = dict.fromkeys(unset, UNSET)
-    for pair in given:
-        key, sign, text = pair.partition("=")
-        if not sign or not key:
-            raise click.UsageError(f"--set {shown(pair)} is no pair: write it like --set priority=5")
-        try:
-            found[key] = loads(text)
-        except ValueError:
-            found[key] = text
-    return found
+    for text in given:
+        pair = policy_pair(text)
+        if pair is None:
+            raise click.UsageError(f"--set {shown(text)} is no pair: write it like --set priority=5")
+        found[pair[0]] = pair[1]
+    return policy_arguments(Level.JOB, found, job)
 
 
 def show_preview(preview: Preview, as_json: bool, times: Times) -> None:
@@ -124,19 +120,22 @@ def show_preview(preview: Preview, as_json: bool, times: Times) -> None:
         show_json(
             [
                 {
-                    "job": each.name,
-                    "parts": each.parts,
+                    "job": change.name,
+                    "parts": change.parts,
                     "plan": preview.hash,
-                    **runs_data(preview.runs.get(each.name)),
+                    **runs_data(preview.runs.get(change.name)),
                 }
-                for each in preview.changes
+                for change in preview.changes
             ]
         )
         return
-    rows = [(each.name, ", ".join(each.parts), words(preview.runs.get(each.name), times)) for each in preview.changes]
+    rows = [
+        (change.name, ", ".join(change.parts), words(preview.runs.get(change.name), times))
+        for change in preview.changes
+    ]
     show_table(("job", "what", "runs to come"), rows, times)
-    for each in preview.changes:
-        if (found := preview.runs.get(each.name)) is not None:
+    for change in preview.changes:
+        if (found := preview.runs.get(change.name)) is not None:
             _show_runs(found, times)
 
 
@@ -145,7 +144,7 @@ def show_preview(preview: Preview, as_json: bool, times: Times) -> None:
 
 @click.command(
     "versions",
-    cls=Verb,
+    cls=VerbCommand,
     help="List the versions of a job: who wrote each, when, and what it changed.\n\n"
     "The newest first, with those that are still to come. Example: everytick versions nightly",
 )
@@ -189,7 +188,7 @@ def show_two(job: str, old: int, new: int, as_json: bool, utc: bool) -> None:
     if as_json:
         show_json(diff_data(found))
         return
-    rows = [(each.part, each.old, each.new) for each in found.changes]
+    rows = [(change.part, change.old, change.new) for change in found.changes]
     show_table(("what", f"v{old}", f"v{new}"), rows, times)
     _show_runs(found.runs, times)
     if not found.changes:
@@ -198,7 +197,7 @@ def show_two(job: str, old: int, new: int, as_json: bool, utc: bool) -> None:
 
 @click.command(
     "rollback",
-    cls=Verb,
+    cls=VerbCommand,
     help="Make an old version of a job the newest one again, as a new version equal to it.\n\n"
     "Writes the new version. Example: everytick rollback nightly v3",
 )
@@ -230,7 +229,7 @@ def rollback_verb(
 
 @click.command(
     "rollout",
-    cls=Verb,
+    cls=VerbCommand,
     help="Show the version of a job that is on trial, or end its rollout by hand.\n\n"
     "A rollout begins with an update: everytick update nightly --set priority=5 --policy 'rollout 10% after 20'. "
     "With --keep or --back it writes the version that is in force then.",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from everytick.domain.occurrence import Attempt
     from everytick.stores.base import Whole
 
-_FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
+_FIRST_LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.02, 0.5
 _CHECK_SECONDS = 5.0
 """Between two checks for a node that can run it; a node tells of what it cannot run with its next beat."""
 
@@ -37,7 +37,7 @@ async def follow(app: Everytick, id_: str, within: timedelta | None, job: str | 
 
     from everytick.domain.statuses import ENDED
 
-    line, pause, begun = TerminalLine(), _FIRST_LOOK, time.monotonic()
+    line, pause, begun = TerminalLine(), _FIRST_LOOK_SECONDS, time.monotonic()
     told, checked = None, -_CHECK_SECONDS
     try:
         while True:
@@ -58,7 +58,7 @@ async def follow(app: Everytick, id_: str, within: timedelta | None, job: str | 
                 raise Refused(text, Exit.TIMED_OUT)
             line.show(words(whole, waited))
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_LOOK)
+            pause = min(2 * pause, _LONGEST_LOOK_SECONDS)
     except asyncio.CancelledError:
         say(f"no longer waiting; it goes on: everytick show {id_} tells how, everytick cancel {id_} ends it")
         raise

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from everytick.cli.common_options import Verb
+from everytick.cli.common_options import VerbCommand
 from everytick.cli.exits import Refused
 from everytick.cli.output import say
 from everytick.errors import EverytickError
@@ -24,7 +24,7 @@ _TELL_SECONDS = 60.0
 
 @click.command(
     "watch",
-    cls=Verb,
+    cls=VerbCommand,
     help="Raise an alarm when a fleet falls silent.\n\n"
     "It listens at URL for the pings of nodes that have dead_man_url set to it. Run it somewhere else than the fleet. "
     "The path is the secret that the nodes must know. No store is opened.\n\n"

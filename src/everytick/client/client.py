@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from everytick.client.handles import RemoteHandle
 from everytick.client.operations import RemoteOperations
+from everytick.client.people import RemotePeople
 from everytick.client.service_calls import TRIES, ServiceCalls
 from everytick.domain.durations import duration
 from everytick.domain.values import value
@@ -51,6 +52,8 @@ class Client(RemoteOperations):
         super().__init__()
         self._asking = ServiceCalls(url, token, duration(timeout).total_seconds(), transport, tries)
         self._runner: asyncio.Runner | None = None
+        self.people = RemotePeople(self._asking)
+        """Users, tokens and the audit of the service."""
         self.settings = ServiceSettings()
 
     def __repr__(self) -> str:

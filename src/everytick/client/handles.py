@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from everytick.domain.backfills import BackfillRecord
     from everytick.domain.occurrence import EndedOccurrence, Occurrence
 
-_FIRST_LOOK, _LAST_LOOK = 0.05, 2.0
+_FIRST_LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.05, 2.0
 """Seconds between two looks over the network: 0.05 at first, doubled each time, at most 2."""
 
 
@@ -47,7 +47,7 @@ class RemoteHandle:
         from everytick.domain.occurrence import ended_with
         from everytick.domain.statuses import ENDED
 
-        pause, is_seen = _FIRST_LOOK, False
+        pause, is_seen = _FIRST_LOOK_SECONDS, False
         while True:
             try:
                 whole = await self._client.occurrence(self.id)
@@ -60,7 +60,7 @@ class RemoteHandle:
                 if whole.occurrence.status in ENDED:
                     return ended_with(whole.occurrence, whole.results, whole.result)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_LOOK)
+            pause = min(2 * pause, _LONGEST_LOOK_SECONDS)
 
     async def cancel(self, reason: str = "") -> bool:
         """End it, or ask the node that runs it to stop; return whether it was still active."""
@@ -100,11 +100,11 @@ class RemoteBackfill:
         """Return it once nothing of it is left to do. Raise TimeoutError if that takes too long."""
         import asyncio
 
-        within, pause = None if timeout is None else duration(timeout), _FIRST_LOOK
+        within, pause = None if timeout is None else duration(timeout), _FIRST_LOOK_SECONDS
         async with asyncio.timeout(None if within is None else within.total_seconds()):
             while not (record := await self.progress()).is_over:
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, _LAST_LOOK)
+                pause = min(2 * pause, _LONGEST_LOOK_SECONDS)
             return record
 
     def _known(self) -> str:

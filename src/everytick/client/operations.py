@@ -180,9 +180,9 @@ class RemoteOperations(RemoteQuestions):
         told = {"dry_run": dry_run, "approve": approve, "confirm": confirmed, "reason": reason}
         body = {"after": time_text(after), "through": time_text(through), **options, **told}
         body["key"] = key or uuid4().hex
-        made = await self._asking.change("POST", "/api/jobs/{}/backfills", name, body=body, again=True)
-        instants = [datetime.fromisoformat(each) for each in made["instants"]]
-        return RemoteBackfill(_client(self), made["id"], instants, made["more"])
+        backfill = await self._asking.change("POST", "/api/jobs/{}/backfills", name, body=body, again=True)
+        instants = [datetime.fromisoformat(instant) for instant in backfill["instants"]]
+        return RemoteBackfill(_client(self), backfill["id"], instants, backfill["more"])
 
     async def find_backfill(self, id: str, *, by: str | None = None) -> RemoteBackfill:
         """Return the handle of the backfill that has this id."""
@@ -213,7 +213,7 @@ class RemoteOperations(RemoteQuestions):
     ) -> list[Change]:
         """Store a document of jobs, given as in a job file or as its YAML text: all of it, or nothing."""
         told = await self._applied(_form(document), owner, prune, policy, dry_run=False, plan=plan, confirm=confirmed)
-        return [runs_to_come.change_of(each) for each in told["changes"]]
+        return [runs_to_come.change_of(change) for change in told["changes"]]
 
     async def preview(
         self,
@@ -243,7 +243,7 @@ class RemoteOperations(RemoteQuestions):
         """
         given = {"files": files, "beside": beside or {}}
         told = await self._applied(given, owner, prune, policy, dry_run=False, plan=plan, confirm=confirmed)
-        return [runs_to_come.change_of(each) for each in told["changes"]]
+        return [runs_to_come.change_of(change) for change in told["changes"]]
 
     async def preview_files(
         self,
@@ -328,14 +328,31 @@ class RemoteOperations(RemoteQuestions):
         return int((await self._asking.change("POST", "/api/jobs/{}/rollout/end", name, body=body))["version"])
 
     async def rename(
-        self, old: str, new: str, *, detach: bool = False, confirmed: bool = False, by: str | None = None
+        self,
+        old: str,
+        new: str,
+        *,
+        expected_version: int | None = None,
+        detach: bool = False,
+        confirmed: bool = False,
+        by: str | None = None,
     ) -> None:
         """Give the job another name; its id, watermark and history stay."""
-        await self._told("rename", old, {"to": new, "detach": detach, "confirm": confirmed})
+        body = {"to": new, "expected_version": expected_version, "detach": detach, "confirm": confirmed}
+        await self._told("rename", old, body)
 
-    async def remove(self, name: str, *, purge: bool = False, confirmed: bool = False, by: str | None = None) -> None:
+    async def remove(
+        self,
+        name: str,
+        *,
+        purge: bool = False,
+        expected_version: int | None = None,
+        confirmed: bool = False,
+        by: str | None = None,
+    ) -> None:
         """Take the job out of service; with `purge` the job and its history are deleted."""
-        query = {"purge": "true" if purge else None, "confirm": "true" if confirmed else None}
+        flags = {"purge": "true" if purge else None, "confirm": "true" if confirmed else None}
+        query = {**flags, "expected_version": expected_version}
         await self._asking.change("DELETE", "/api/jobs/{}", name, query=query)
 
     async def enable(self, name: str, *, confirmed: bool = False, by: str | None = None) -> bool:

@@ -41,9 +41,9 @@ def _value(name: str, told: Any) -> Any:
 
 
 def _all_kinds(kind: type[EverytickError]) -> Iterator[type[EverytickError]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from _all_kinds(each)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _all_kinds(subclass)
 
 
 # A class that another one has under a second name comes later, and does not take its code.

@@ -11,10 +11,11 @@ from everytick.answers.wire import moment, value_of
 from everytick.client.handles import RemoteHistory
 from everytick.client.service_calls import ServiceCalls, events_of
 from everytick.deciding.coverage import CoverageLedger
+from everytick.domain.agenda import AgendaOverview
 from everytick.domain.durations import format_duration
 from everytick.domain.promise_policies import PromiseKind
 from everytick.domain.promises import BreachRecord, PromiseRecord, PromiseState
-from everytick.domain.questions import Bucket, DayTally, FailureKind, Glance, Glances, JobLengths, Tally
+from everytick.domain.questions import Bucket, DayTally, FailureKind, Glance, Glances, JobLengths, QueueLoad, Tally
 from everytick.domain.rollouts import rollout
 from everytick.errors import NotFound
 from everytick.node.events import Event
@@ -61,9 +62,9 @@ class RemoteQuestions:
 
     async def jobs(self, *, removed: bool = False) -> Sequence[JobRecord]:
         """Return every job in the store, of all owners, by name. With `removed`, return removed jobs too."""
-        found = [jobs.record_of(each["record"]) for each in await self._listed(removed=removed, with_record=True)]
-        self._names |= {record.job.id: record.job.name for record in found}
-        return found
+        records = [jobs.record_of(entry["record"]) for entry in await self._listed(removed=removed, with_record=True)]
+        self._names |= {record.job.id: record.job.name for record in records}
+        return records
 
     async def _listed(self, *, removed: bool = False, with_record: bool = False) -> list[Any]:
         items: list[Any] = []
@@ -86,7 +87,7 @@ class RemoteQuestions:
 
     async def statuses(self, records: Sequence[JobRecord]) -> dict[str, JobStatus]:
         """Return the state of many jobs, by id. A job that was removed since is left out."""
-        known = {each["id"]: each for each in await self._listed()}
+        known = {entry["id"]: entry for entry in await self._listed()}
         wanted = [record.job.id for record in records if record.job.id in known]
         return {id_: jobs.status_of(known[id_]) for id_ in wanted}
 
@@ -94,7 +95,7 @@ class RemoteQuestions:
         """Return the names of jobs by their ids, also of those that were removed. An unknown id is its own name."""
         wanted = set(job_ids)
         if not wanted <= self._names.keys():
-            self._names |= {each["id"]: each["name"] for each in await self._listed(removed=True)}
+            self._names |= {entry["id"]: entry["name"] for entry in await self._listed(removed=True)}
         return {id_: self._names.get(id_, id_) for id_ in wanted}
 
     async def next_runs(self, name: str, n: int = 10) -> list[datetime]:
@@ -103,8 +104,8 @@ class RemoteQuestions:
 
     async def upcoming(self, name: str, n: int = 10, *, skipped: bool = False) -> list[UpcomingRun]:
         """Return the next runs of the job, up to `n`, with what people did to them."""
-        found = await self._asking.read("/api/jobs/{}/next", name, n=n, skipped=_flag(skipped))
-        return [jobs.upcoming_of(each) for each in found]
+        runs = await self._asking.read("/api/jobs/{}/next", name, n=n, skipped=_flag(skipped))
+        return [jobs.upcoming_of(run) for run in runs]
 
     async def instants(
         self, name: str, after: datetime | str, through: datetime | str, limit: int | None = None
@@ -115,8 +116,11 @@ class RemoteQuestions:
 
     async def promises(self, name: str | None = None) -> Sequence[PromiseRecord]:
         """Return what a job, or every job, has promised, and whether it is broken now; soonest check first."""
-        found = await self._asking.read("/api/promises", job=name)
-        return [PromiseRecord(each["job_id"], each["job"], value_of(PromiseState, each["state"])) for each in found]
+        records = await self._asking.read("/api/promises", job=name)
+        return [
+            PromiseRecord(record["job_id"], record["job"], value_of(PromiseState, record["state"]))
+            for record in records
+        ]
 
     async def breaches(
         self, name: str | None = None, *, is_open: bool = False, limit: int = 100
@@ -124,19 +128,19 @@ class RemoteQuestions:
         """Return the promises that a job, or any job, has broken, newest first; with `is_open` those that still are."""
         query = {"is_open": _flag(is_open), "limit": limit}
         if name is None:
-            found = await self._asking.read("/api/breaches", **query)
+            records = await self._asking.read("/api/breaches", **query)
         else:
-            found = await self._asking.read("/api/jobs/{}/breaches", name, **query)
-        return [BreachRecord(each["job_id"], each["job"], jobs.breach_of(each)) for each in found]
+            records = await self._asking.read("/api/jobs/{}/breaches", name, **query)
+        return [BreachRecord(record["job_id"], record["job"], jobs.breach_of(record)) for record in records]
 
     async def explain(self, name: str, at: datetime | str) -> Explanation:
         """Explain what happened to one instant of a job, or will happen, and why."""
-        found = await self._asking.read("/api/jobs/{}/explanation", name, at=time_text(at))
-        return occurrences.explanation_of(found)
+        explanation = await self._asking.read("/api/jobs/{}/explanation", name, at=time_text(at))
+        return occurrences.explanation_of(explanation)
 
     async def versions(self, name: str, n: int = 20) -> list[JobVersion]:
         """Return the newest `n` versions of a job, the newest first, with what each changed."""
-        return [jobs.version_of(each) for each in await self._asking.read("/api/jobs/{}/versions", name, n=n)]
+        return [jobs.version_of(version) for version in await self._asking.read("/api/jobs/{}/versions", name, n=n)]
 
     async def compare(self, name: str, old: int, new: int) -> VersionDiff:
         """Return what differs between two versions of a job, and what that would mean for the runs to come."""
@@ -144,16 +148,16 @@ class RemoteQuestions:
 
     async def rollout(self, name: str) -> RolloutStatus | None:
         """Return the rollout of a job, or None if no version of it is on trial."""
-        found = (await self._asking.read("/api/jobs/{}/rollout", name))["rollout"]
-        if found is None:
+        status = (await self._asking.read("/api/jobs/{}/rollout", name))["rollout"]
+        if status is None:
             return None
-        since = moment(found["since"])
+        since = moment(status["since"])
         assert since is not None, "a rollout has a beginning"
-        counts = found["well"], found["failed"], found["created"]
-        return RolloutStatus(name, found["version"], found["in_force"], rollout(found["rollout"]), since, *counts)
+        counts = status["well"], status["failed"], status["created"]
+        return RolloutStatus(name, status["version"], status["in_force"], rollout(status["rollout"]), since, *counts)
 
     async def coverage(self, job: str, after: datetime | str, through: datetime | str) -> CoverageLedger:
-        """Return which instants of the job in `(after, through]` are done, missing, under way or done twice."""
+        """Return which instants in `(after, through]` are done, missing, under way, done twice or unknown."""
         query = {"after": time_text(after), "through": time_text(through)}
         return value_of(CoverageLedger, await self._asking.read("/api/jobs/{}/coverage", job, **query))
 
@@ -183,19 +187,21 @@ class RemoteQuestions:
     async def read_history(self, asked: dict[str, Any]) -> RemoteHistory:
         """Return the page that is asked for in the words of the API."""
         page = await self._asking.read("/api/occurrences", **asked)
-        for each in page["items"]:
-            self._names[each["job_id"]] = each["job"]
-            if each["broken_promises"]:
-                self._unkept[each["id"]] = tuple(map(PromiseKind, each["broken_promises"]))
-        found = [occurrences.occurrence_of(each) for each in page["items"]]
-        return RemoteHistory(_client(self), asked, found, page["cursor"])
+        for entry in page["items"]:
+            self._names[entry["job_id"]] = entry["job"]
+            if entry["broken_promises"]:
+                self._unkept[entry["id"]] = tuple(map(PromiseKind, entry["broken_promises"]))
+        listed = [occurrences.occurrence_of(entry) for entry in page["items"]]
+        return RemoteHistory(_client(self), asked, listed, page["cursor"])
 
     async def unkept(self, occurrences: Collection[Occurrence]) -> dict[str, tuple[PromiseKind, ...]]:
         """Return the promises that were broken for these entries of the history, by their ids.
 
         The service tells it with each page of the history.
         """
-        return {each.id: self._unkept[each.id] for each in occurrences if each.id in self._unkept}
+        return {
+            occurrence.id: self._unkept[occurrence.id] for occurrence in occurrences if occurrence.id in self._unkept
+        }
 
     async def occurrence(self, occurrence_id: str) -> Whole:
         """Return one occurrence with its runs and attempts."""
@@ -203,9 +209,9 @@ class RemoteQuestions:
 
     async def entry(self, occurrence_id: str) -> Whole:
         """Return an entry of the history: an occurrence, or an instant that did not run and so has no attempts."""
-        found = await self._asking.read("/api/occurrences/{}", occurrence_id)
-        self._names[found["job_id"]] = found["job"]
-        return occurrences.whole_of_data(found)
+        entry = await self._asking.read("/api/occurrences/{}", occurrence_id)
+        self._names[entry["job_id"]] = entry["job"]
+        return occurrences.whole_of_data(entry)
 
     async def payload_of(self, occurrence: Occurrence) -> Any:
         """Return the payload that an occurrence runs with."""
@@ -215,8 +221,8 @@ class RemoteQuestions:
         self, whole: Whole, *, task: str | None = None, attempt: int | None = None, most: int = 0
     ) -> bytes:
         """Return what the tasks of an occurrence wrote, as far as the service's host has it: its last mebibyte."""
-        found = await self._asking.text("/api/occurrences/{}/output", whole.occurrence.id, task=task, attempt=attempt)
-        return found[-most:] if most else found
+        output = await self._asking.text("/api/occurrences/{}/output", whole.occurrence.id, task=task, attempt=attempt)
+        return output[-most:] if most else output
 
     async def output_from(self, whole: Whole, task: str, attempt: int, start: int) -> bytes | None:
         """Return the output of an attempt from byte `start` on, a part of it; None if the service's host has none."""
@@ -253,20 +259,24 @@ class RemoteQuestions:
 
     async def now(self) -> datetime:
         """Return the store's time."""
-        found = moment((await self._asking.read("/api"))["now"])
-        assert found is not None, "a store has a time"
-        return found
+        now = moment((await self._asking.read("/api"))["now"])
+        assert now is not None, "a store has a time"
+        return now
 
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return the nodes of the store, each with its last beat."""
-        return [fleet.node_of(each) for each in await self._asking.read("/api/nodes")]
+        return [fleet.node_of(node) for node in await self._asking.read("/api/nodes")]
+
+    async def queues(self) -> tuple[QueueLoad, ...]:
+        """Return the queues that living nodes serve or that occurrences wait in, by name."""
+        return value_of(tuple[QueueLoad, ...], await self._asking.read("/api/queues"))
 
     async def reports(self, records: Sequence[JobRecord] | None = None) -> NodeReports:
         """Return the broken files and unknown jobs that living nodes report, and the jobs that the store has parked."""
-        found = await self._asking.read("/api/reports")
+        reports = await self._asking.read("/api/reports")
         names = None if records is None else {record.job.name for record in records}
-        unknown = {name: why for name, why in found["unknown"].items() if names is None or name in names}
-        return NodeReports(found["files"], found["of_job"], unknown, found["parked"], found["living"])
+        unknown = {name: why for name, why in reports["unknown"].items() if names is None or name in names}
+        return NodeReports(reports["files"], reports["of_job"], unknown, reports["parked"], reports["living"])
 
     async def limits(self) -> Limits:
         """Return the limits and brakes of the store, how far each is used, and who changed them last."""
@@ -274,11 +284,13 @@ class RemoteQuestions:
 
     async def proposals(self) -> list[Proposal]:
         """Return the changes that wait for the approval of a second person, oldest first."""
-        return [fleet.proposal_of(each) for each in await self._asking.read("/api/proposals")]
+        return [fleet.proposal_of(proposal) for proposal in await self._asking.read("/api/proposals")]
 
     async def backfills(self, name: str | None = None, *, limit: int = 100) -> Sequence[BackfillRecord]:
         """Return the newest backfills, of one job or of all, newest first; at most 1,000."""
-        return [fleet.backfill_of(each) for each in await self._asking.read("/api/backfills", job=name, limit=limit)]
+        return [
+            fleet.backfill_of(backfill) for backfill in await self._asking.read("/api/backfills", job=name, limit=limit)
+        ]
 
     async def read_backfill(self, id: str) -> BackfillRecord:
         """Return the backfill of this id."""
@@ -309,23 +321,27 @@ class RemoteQuestions:
     ) -> tuple[Bucket, ...]:
         """Return how many occurrences of each status each step of time has. Steps without any are left out."""
         times = {"after": time_text(after), "through": time_text(through), "step": length_text(step)}
-        found = await self._asking.read("/api/overviews/buckets", **times, by=by, jobs=_list(jobs))
-        return value_of(tuple[Bucket, ...], found)
+        buckets = await self._asking.read("/api/overviews/buckets", **times, by=by, jobs=_list(jobs))
+        return value_of(tuple[Bucket, ...], buckets)
+
+    async def agenda(self, *, crowds: int = 20) -> AgendaOverview:
+        """Return the planned starts of the coming seven days, with so many crowds. It may be some minutes old."""
+        return value_of(AgendaOverview, await self._asking.read("/api/agenda", crowds=crowds))
 
     async def lengths(self, jobs: Iterable[str] | None = None) -> dict[str, JobLengths]:
         """Return how long these jobs usually take, each under the name or id that was given; all under their ids."""
-        found = await self._asking.read("/api/overviews/lengths", jobs=_list(jobs))
-        return {name: value_of(JobLengths, each) for name, each in found.items()}
+        lengths = await self._asking.read("/api/overviews/lengths", jobs=_list(jobs))
+        return {name: value_of(JobLengths, lengths_of) for name, lengths_of in lengths.items()}
 
     async def usual_length(self, name: str) -> timedelta | None:
         """Return the median of the latest runs of a job that ended well; None if there are none."""
-        found = (await self.lengths([name])).get(name)
-        return None if found is None else found.p50
+        lengths = (await self.lengths([name])).get(name)
+        return None if lengths is None else lengths.p50
 
     async def last_runs(self, jobs: Iterable[str], count: int = 30) -> dict[str, tuple[Glance, ...]]:
         """Return the last `count` occurrences of each of these jobs, newest first, under the name or id given."""
-        found = await self._asking.read("/api/overviews/last-runs", jobs=_list(jobs), count=count)
-        return {name: value_of(tuple[Glance, ...], each) for name, each in found.items()}
+        runs = await self._asking.read("/api/overviews/last-runs", jobs=_list(jobs), count=count)
+        return {name: value_of(tuple[Glance, ...], glances) for name, glances in runs.items()}
 
     async def counts(
         self,
@@ -341,16 +357,16 @@ class RemoteQuestions:
 
     async def failures(self, since: datetime | str, limit: int = 50) -> tuple[FailureKind, ...]:
         """Return the failures that ended after `since`, one entry for each kind of error, most frequent first."""
-        found = await self._asking.read("/api/overviews/failures", since=time_text(since), limit=limit)
-        return value_of(tuple[FailureKind, ...], found)
+        failures = await self._asking.read("/api/overviews/failures", since=time_text(since), limit=limit)
+        return value_of(tuple[FailureKind, ...], failures)
 
     async def alike(self, fingerprint: str, since: datetime | str) -> FailureKind | None:
         """Return the failures after `since` that have this fingerprint; None if there are none."""
         try:
-            found = await self._asking.read("/api/overviews/failures/{}", fingerprint, since=time_text(since))
+            alike = await self._asking.read("/api/overviews/failures/{}", fingerprint, since=time_text(since))
         except NotFound:
             return None
-        return value_of(FailureKind, found)
+        return value_of(FailureKind, alike)
 
 
 def _client(asked: RemoteQuestions) -> Client:
@@ -369,4 +385,4 @@ def _list(given: Iterable[str] | None) -> list[str] | None:
 
 
 def _moments(told: Iterable[str]) -> list[datetime]:
-    return [datetime.fromisoformat(each) for each in told]
+    return [datetime.fromisoformat(instant) for instant in told]

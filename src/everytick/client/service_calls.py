@@ -94,7 +94,8 @@ class ServiceCalls:
                 if not (left and again and answer.status_code in _AGAIN):
                     return _judged(answer, self.url)
                 pause = max(pause, _told_pause(answer))
-            await asyncio.sleep(min(pause, _LONGEST_PAUSE_SECONDS) * (0.5 + random() / 2))
+            spread = 0.5 + random() / 2  # noqa: S311, a spread is no secret
+            await asyncio.sleep(min(pause, _LONGEST_PAUSE_SECONDS) * spread)
             pause *= 2
 
     @asynccontextmanager

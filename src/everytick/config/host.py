@@ -36,9 +36,11 @@ def _from_variable(given: str) -> str:
     name = given.removeprefix(":")
     if not name:
         return "UTC"
-    found = _name_in(name) or name
+    zone_or_rule = _name_in(name) or name
     # A name wins over a rule, as in the C library: EST5EDT is both.
-    return _known(found if _is_name(found) or not is_rule(found) else named(found), f"TZ={given}")
+    return _known(
+        zone_or_rule if _is_name(zone_or_rule) or not is_rule(zone_or_rule) else named(zone_or_rule), f"TZ={given}"
+    )
 
 
 def _is_name(text: str) -> bool:
@@ -51,10 +53,10 @@ def _is_name(text: str) -> bool:
 
 def _name_in(path: str) -> str | None:
     """Return the name of a zone from the path of its file, in any folder of time zones."""
-    _, found, name = path.partition(_FOLDER)
+    _, folder, name = path.partition(_FOLDER)
     for beside in ("posix/", "right/"):
         name = name.removeprefix(beside)
-    return str(PurePosixPath(name)) if found and name else None
+    return str(PurePosixPath(name)) if folder and name else None
 
 
 def _first_line(file: Path) -> str | None:

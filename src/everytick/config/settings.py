@@ -43,8 +43,8 @@ class Setting(NamedTuple):
     file: Path | None = None
 
 
-class Key(NamedTuple):
-    """One setting: how it is read, its built-in value, and what it is for."""
+class Known(NamedTuple):
+    """One known setting: how it is read, its built-in value, and what it is for."""
 
     read: Callable[[object], Any]
     built_in: Any
@@ -71,12 +71,12 @@ def _whole(given: object) -> int:
 
 def _share(given: object) -> float:
     try:
-        found = float(given) if isinstance(given, (str, int, float)) and not isinstance(given, bool) else 0.0
+        share = float(given) if isinstance(given, (str, int, float)) and not isinstance(given, bool) else 0.0
     except ValueError:
-        found = 0.0
-    if not 0 < found <= 1:
+        share = 0.0
+    if not 0 < share <= 1:
         raise ValueError("must be a share above 0 and up to 1, like 0.25")
-    return found
+    return share
 
 
 def _length(given: object) -> timedelta:
@@ -106,10 +106,10 @@ def _some_of(*known: str) -> Callable[[object], tuple[str, ...]]:
 
 def _switch(given: object) -> bool:
     words = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
-    found = given if isinstance(given, bool) else words.get(str(given).strip().lower())
-    if found is None:
+    is_set = given if isinstance(given, bool) else words.get(str(given).strip().lower())
+    if is_set is None:
         raise ValueError("must be true or false; in a variable or option: on or off")
-    return found
+    return is_set
 
 
 def _one_of(*known: str) -> Callable[[object], str]:
@@ -124,60 +124,61 @@ def _one_of(*known: str) -> Callable[[object], str]:
 
 
 NODE_KEYS = {
-    "slots": Key(_whole, 50, "how many occurrences run at once"),
-    "late_share": Key(_share, 0.25, "the share of slots for late occurrences and backfills"),
-    "threads": Key(_whole, 32, "how many threads run plain functions"),
-    "processes": Key(_whole, 32, "how many processes run what must be killable"),
-    "queues": Key(_names, ("default",), "which queues a node works on"),
-    "grace_period": Key(_length, timedelta(seconds=30), "how long a stop waits for what runs"),
-    "heartbeat": Key(_length, timedelta(seconds=5), "heartbeat interval of a node"),
-    "node_timeout": Key(_length, timedelta(seconds=20), "how long without a heartbeat before a node counts as dead"),
-    "reaper_interval": Key(_length, timedelta(seconds=5), "how often dead nodes are looked for"),
-    "poll": Key(_length, timedelta(seconds=5), "how long a node sleeps at most"),
-    "plan_limit": Key(_whole, 100, "how many occurrences one plan creates at most"),
-    "log_folder": Key(_text, None, "where the output of tasks is kept"),
-    "allow_calls": Key(_names, (), "packages from which stored jobs may call functions"),
-    "allow_addresses": Key(_names, (), "private addresses that http tasks may reach"),
-    "hook_timeout": Key(_length, timedelta(minutes=5), "how long one call of a hook may take"),
-    "smtp": Key(_text, None, "the server that takes e-mail, as smtp://user:password@host", is_secret=True),
-    "smtp_sender": Key(_text, None, "who e-mail is from, where its receiver says nothing else"),
-    "metrics_job_limit": Key(_whole, 200, "how many jobs are told apart in metrics"),
-    "dead_man_url": Key(_text, None, "the address that is told every minute that the fleet lives", is_secret=True),
-    "next_store": Key(_text, None, "the address to which the store may be moved while nodes run", is_secret=True),
-    "celery": Key(_text, None, "the Celery application, as module:object, or its broker's address", is_secret=True),
-    "celery_results": Key(_text, None, "where Celery keeps results, if not in its broker", is_secret=True),
-    "dask": Key(_text, None, "the address of the scheduler of a Dask cluster"),
-    "ray": Key(_text, None, "the address of a Ray cluster, as ray://host:10001, or host:6379 on one of its machines"),
-    "engine_slots": Key(_whole, 1000, "how many occurrences wait for engines without a slot"),
-    "timezone_data": Key(_one_of("system", "package"), "system", "whose zone tables are used"),
+    "slots": Known(_whole, 50, "how many occurrences run at once"),
+    "late_share": Known(_share, 0.25, "the share of slots for late occurrences and backfills"),
+    "threads": Known(_whole, 32, "how many threads run plain functions"),
+    "processes": Known(_whole, 32, "how many processes run what must be killable"),
+    "queues": Known(_names, ("default",), "which queues a node works on"),
+    "grace_period": Known(_length, timedelta(seconds=30), "how long a stop waits for what runs"),
+    "heartbeat": Known(_length, timedelta(seconds=5), "heartbeat interval of a node"),
+    "node_timeout": Known(_length, timedelta(seconds=20), "how long without a heartbeat before a node counts as dead"),
+    "reaper_interval": Known(_length, timedelta(seconds=5), "how often dead nodes are looked for"),
+    "poll": Known(_length, timedelta(seconds=5), "how long a node sleeps at most"),
+    "plan_limit": Known(_whole, 100, "how many occurrences one plan creates at most"),
+    "log_folder": Known(_text, None, "where the output of tasks is kept"),
+    "allow_calls": Known(_names, (), "packages from which stored jobs may call functions"),
+    "allow_addresses": Known(_names, (), "private addresses that http tasks may reach"),
+    "hook_timeout": Known(_length, timedelta(minutes=5), "how long one call of a hook may take"),
+    "smtp": Known(_text, None, "the server that takes e-mail, as smtp://user:password@host", is_secret=True),
+    "smtp_sender": Known(_text, None, "who e-mail is from, where its receiver says nothing else"),
+    "metrics_job_limit": Known(_whole, 200, "how many jobs are told apart in metrics"),
+    "dead_man_url": Known(_text, None, "the address that is told every minute that the fleet lives", is_secret=True),
+    "next_store": Known(_text, None, "the address to which the store may be moved while nodes run", is_secret=True),
+    "celery": Known(_text, None, "the Celery application, as module:object, or its broker's address", is_secret=True),
+    "celery_results": Known(_text, None, "where Celery keeps results, if not in its broker", is_secret=True),
+    "dask": Known(_text, None, "the address of the scheduler of a Dask cluster"),
+    "ray": Known(_text, None, "the address of a Ray cluster, as ray://host:10001, or host:6379 on one of its machines"),
+    "engine_slots": Known(_whole, 1000, "how many occurrences wait for engines without a slot"),
+    "timezone_data": Known(_one_of("system", "package"), "system", "whose zone tables are used"),
 }
 KEYS = {
-    "app": Key(_text, None, "the application, as module:object"),
-    "store": Key(_text, None, "the address of a store, to read and operate without an application", is_secret=True),
-    "url": Key(_text, None, "the address of a service, to read and operate through it"),
-    "token": Key(_text, None, "the token with which the service knows who asks", is_secret=True),
-    "jobs": Key(_text, None, "a folder of job files, which `run` watches"),
-    "jobs_owner": Key(_text, "file", "whose jobs the folder holds: what other owners have is left alone"),
-    "confirm_above": Key(_whole, 1000, "how many runs one operation may create without a confirmation"),
+    "app": Known(_text, None, "the application, as module:object"),
+    "store": Known(_text, None, "the address of a store, to read and operate without an application", is_secret=True),
+    "url": Known(_text, None, "the address of a service, to read and operate through it"),
+    "token": Known(_text, None, "the token with which the service knows who asks", is_secret=True),
+    "jobs": Known(_text, None, "a folder of job files, which `run` watches"),
+    "jobs_owner": Known(_text, "file", "whose jobs the folder holds: what other owners have is left alone"),
+    "confirm_above": Known(_whole, 1000, "how many runs one operation may create without a confirmation"),
     **NODE_KEYS,
-    "api_targets": Key(
+    "api_targets": Known(
         _some_of("command", "http", *ENGINES), (), "what jobs over HTTP may do beside calls: command, http, celery, …"
     ),
-    "web": Key(_switch, True, "whether `run` serves the dashboard and the API beside the node"),
-    "web_address": Key(_text, "127.0.0.1", "the address on which the dashboard and the API listen"),
-    "web_port": Key(_whole, 8484, "the port on which they listen; 0 is any free one"),
-    "web_prefix": Key(_text, None, "the path under which a reverse proxy serves them, such as /everytick"),
-    "web_auth": Key(_one_of("auto", "users"), "auto", "auto: people sign in once there is a user; users: always"),
-    "web_hosts": Key(_names, (), "names of the service beside those of this host, while it has no users"),
-    "web_proxies": Key(_names, (), "addresses or networks of reverse proxies whose headers are believed"),
-    "web_proxy_header": Key(_text, None, "the header in which such a proxy names the person that it has signed in"),
-    "web_proxy_role": Key(_one_of("viewer", "operator", "admin"), None, "what a person may who is no user here"),
-    "web_oidc_issuer": Key(_text, None, "the address of a provider of OpenID Connect"),
-    "web_oidc_client_id": Key(_text, None, "the name of this service at the provider"),
-    "web_oidc_client_secret": Key(_text, None, "its secret there", is_secret=True),
-    "web_oidc_claim": Key(_text, "email", "which claim of the provider is the full name of a user here"),
-    "log_level": Key(_one_of("debug", "info", "warning", "error"), "info", "from which level on `run` writes lines"),
-    "log_format": Key(_one_of("text", "json"), "text", "how `run` writes its lines"),
+    "web": Known(_switch, True, "whether `run` serves the dashboard and the API beside the node"),
+    "web_address": Known(_text, "127.0.0.1", "the address on which the dashboard and the API listen"),
+    "web_port": Known(_whole, 8484, "the port on which they listen; 0 is any free one"),
+    "web_prefix": Known(_text, None, "the path under which a reverse proxy serves them, such as /everytick"),
+    "web_auth": Known(_one_of("auto", "users"), "auto", "auto: people sign in once there is a user; users: always"),
+    "web_hosts": Known(_names, (), "names of the service beside those of this host, while it has no users"),
+    "web_proxies": Known(_names, (), "addresses or networks of reverse proxies whose headers are believed"),
+    "web_proxy_header": Known(_text, None, "the header in which such a proxy names the person that it has signed in"),
+    "web_proxy_role": Known(_one_of("viewer", "operator", "admin"), None, "what a person may who is no user here"),
+    "web_oidc_issuer": Known(_text, None, "the address of a provider of OpenID Connect"),
+    "web_oidc_client_id": Known(_text, None, "the name of this service at the provider"),
+    "web_oidc_client_secret": Known(_text, None, "its secret there", is_secret=True),
+    "web_oidc_claim": Known(_text, "email", "which claim of the provider is the full name of a user here"),
+    "web_oidc_trust_email": Known(_switch, False, "whether an address counts whose token does not call it verified"),
+    "log_level": Known(_one_of("debug", "info", "warning", "error"), "info", "from which level on `run` writes lines"),
+    "log_format": Known(_one_of("text", "json"), "text", "how `run` writes its lines"),
 }
 
 _PATHS = ("jobs", "log_folder")
@@ -188,7 +189,7 @@ OTHER_WORDS = {"max_concurrent_jobs": "slots"}
 _OF_DEFINITIONS = ("timezone", "name", "retention", "defaults")
 """Arguments of `Everytick` that are no settings, since they would make other jobs of the same code: see decision 13."""
 
-Settings = dict[str, Setting]
+SettingsByName = dict[str, Setting]
 
 # --------------------------------------------------------------------------------------------------------- gathering
 
@@ -198,21 +199,21 @@ def gather(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     file: Path | None = None,
-) -> Settings:
+) -> SettingsByName:
     """Return every setting with its origin. `options` has the name of the option and its value, by key.
 
     Without `file` it is `everytick.toml` or the table `[tool.everytick]` of `pyproject.toml`
     in the folder, which is the current one unless given.
     """
-    found = {name: Setting(key.built_in, SettingPlace.BUILT_IN, "built-in") for name, key in KEYS.items()}
-    found |= from_file(Path.cwd() if folder is None else folder, file)
-    found |= from_environment(os.environ if environment is None else environment)
+    settings = {name: Setting(key.built_in, SettingPlace.BUILT_IN, "built-in") for name, key in KEYS.items()}
+    settings |= from_file(Path.cwd() if folder is None else folder, file)
+    settings |= from_environment(os.environ if environment is None else environment)
     for name, (option, given) in options.items():
-        found[name] = _read(name, given, SettingPlace.OPTION, option)
-    return found
+        settings[name] = _read(name, given, SettingPlace.OPTION, option)
+    return settings
 
 
-def from_file(folder: Path, file: Path | None = None) -> Settings:
+def from_file(folder: Path, file: Path | None = None) -> SettingsByName:
     """Return the settings of the file, none without a file. Two files in one folder are refused."""
     if file is not None:
         table = _parsed(file)
@@ -228,9 +229,9 @@ def from_file(folder: Path, file: Path | None = None) -> Settings:
     return {} if in_project is None else _from_table(in_project, project)
 
 
-def from_environment(environment: Mapping[str, str]) -> Settings:
+def from_environment(environment: Mapping[str, str]) -> SettingsByName:
     """Return the settings of the variables `EVERYTICK_…`. `EVERYTICK_…_FILE` names a file with the value."""
-    found: Settings = {}
+    settings: SettingsByName = {}
     for variable, given in sorted(environment.items()):
         if not variable.startswith(PREFIX) or _is_foreign(variable.removeprefix(PREFIX)):
             continue
@@ -240,12 +241,12 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
                 raise InvalidSetting(variable, given, f"in the environment {_elsewhere(name)}")
             near = did_you_mean(variable, (PREFIX + key.upper() for key in KEYS))
             raise InvalidSetting(variable, given, f"in the environment is not known{near}: correct it, or unset it")
-        if name in found:
-            raise InvalidSetting(variable, given, f"says what {found[name].origin} says too: keep one of the two")
+        if name in settings:
+            raise InvalidSetting(variable, given, f"says what {settings[name].origin} says too: keep one of the two")
         said = _contents(variable, given) if by_file else given
         setting = _read(name, said, SettingPlace.ENVIRONMENT, variable)
-        found[name] = setting._replace(file=Path(given)) if by_file else setting
-    return found
+        settings[name] = setting._replace(file=Path(given)) if by_file else setting
+    return settings
 
 
 def _key_of(text: str) -> tuple[str, bool]:
@@ -305,9 +306,9 @@ def _parsed(file: Path) -> dict[str, Any]:
         raise InvalidSetting("config", str(file), f"is not TOML: {error}") from None
 
 
-def _from_table(table: Mapping[str, Any], file: Path) -> Settings:
+def _from_table(table: Mapping[str, Any], file: Path) -> SettingsByName:
     where = file.name if file.name != PROJECT_FILE else f"{file.name} [tool.everytick]"
-    found: Settings = {}
+    settings: SettingsByName = {}
     for word, given in table.items():
         name = OTHER_WORDS.get(word, word)
         if name in _OF_DEFINITIONS:
@@ -315,14 +316,14 @@ def _from_table(table: Mapping[str, Any], file: Path) -> Settings:
         if name not in KEYS:
             near = did_you_mean(name, KEYS)
             raise InvalidSetting(name, given, f"in {where} is not known{near}; there are: {', '.join(KEYS)}")
-        if name in found:
+        if name in settings:
             raise InvalidSetting(word, given, f"in {where} says what another word for {name} says too: keep one")
         setting = _read(name, given, SettingPlace.FILE, where)._replace(file=file)
         if name in _PATHS:
             # Relative to the file that names it, not to the current folder.
             setting = setting._replace(value=str(file.parent / setting.value))
-        found[name] = setting
-    return found
+        settings[name] = setting
+    return settings
 
 
 def _read(name: str, given: object, place: SettingPlace, origin: str) -> Setting:
@@ -337,7 +338,7 @@ def _read(name: str, given: object, place: SettingPlace, origin: str) -> Setting
 # ---------------------------------------------------------------------------------------------------- secrets in files
 
 
-def open_secrets(settings: Settings) -> list[str]:
+def open_secrets(settings: SettingsByName) -> list[str]:
     """Return a sentence for each file with a secret that every user of this host can read."""
     named: dict[Path, list[str]] = {}
     for name, setting in settings.items():

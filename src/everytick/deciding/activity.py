@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from everytick.deciding.unnamed import window_of
+from everytick.deciding.unnamed_instants import window_of
 from everytick.domain.schedule import is_on_request, waits_for_end
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.upcoming import in_force, set_by_hand
@@ -13,7 +13,7 @@ def is_active(snapshot: JobSnapshot, now: datetime) -> bool:
     if snapshot.retire_at is not None:
         return False
     job = in_force(snapshot.editions, now)
-    starts = [each for each in (job.settings.start, window_of(job.schedule)[0]) if each is not None]
+    starts = [moment for moment in (job.settings.start, window_of(job.schedule)[0]) if moment is not None]
     if starts and now < max(starts):
         return False
     if set_by_hand(snapshot, now) or snapshot.busy_count or snapshot.waiting_count:

@@ -1,7 +1,7 @@
 """The overlap policies: which occurrence may start, which waits in line and which is turned away.
 
-The line is kept while a plan is made: releases come first, then everybody new in the order
-of (line_at, id). Only here does the number of busy occurrences rise.
+The line is kept while a plan is made: releases come first, then newcomers in the order of
+(line_at, id). Only here does the number of busy occurrences rise.
 """
 
 from collections.abc import Sequence
@@ -73,14 +73,12 @@ class Line:
     claimed them since the snapshot was read, and they would then run beside their successors.
     `freed` counts them.
 
-    `unmet` are those in line that wait for another job. They take no room, and what people ask for
-    passes them by; the schedule's own keep their order behind them. `stuck` are all that stay in
-    line for this reason, those aside that the snapshot does not name, and `goes_on` says that the next
-    plan can release more at once.
+    `unmet` are the occurrences in line that wait for another job. They take no room. Requests pass
+    them; instants of the schedule keep their order behind them. `stuck` are all that stay in line for
+    this reason, without those that the snapshot does not name. `goes_on` says that the next plan can
+    release more at once.
 
-    A stop schedule means what is busy at its instant. While a pause lets the watermark wait, every plan within the
-    grace sees that instant, and would stop what came in after it. So what stood in line or was asked for before it
-    (`held_before`) waits until the instant is no longer on time (`held_until`).
+    `stopped_at` is the instant of a stop or restart schedule that the plan obeys.
     """
 
     __slots__ = (
@@ -95,16 +93,14 @@ class Line:
         "endings",
         "freed",
         "goes_on",
-        "held_before",
-        "held_until",
         "is_crowded",
         "is_cut",
-        "is_paused",
         "job",
         "max_concurrent",
         "max_queued",
         "newcomers",
         "releases",
+        "stopped_at",
         "stuck",
         "stuck_unseen",
         "unmet",
@@ -117,10 +113,9 @@ class Line:
         self.depends_on = job.settings.depends_on
         self.busy, self.busy_count = list[Lined](snapshot.busy), snapshot.busy_count
         self.waiting, self.waiting_count = list[Lined](snapshot.waiting), snapshot.waiting_count
-        self.is_paused = paused
         if paused:
-            # Only what people asked for stands in line then; the rest stays where it is.
-            self.waiting = [each for each in self.waiting if each.cause is not Cause.SCHEDULE]
+            # Only requests stand in line then. Occurrences of the schedule stay where they are.
+            self.waiting = [occurrence for occurrence in self.waiting if occurrence.cause is not Cause.SCHEDULE]
             self.waiting_count = len(self.waiting)
         self._lined = snapshot.waiting
         self.max_concurrent, self.max_queued = settings.max_concurrent, settings.max_queued
@@ -134,8 +129,7 @@ class Line:
         self.is_crowded = self.busy_count > len(self.busy)
         self.is_cut = self.goes_on = False
         self.freed = 0
-        self.held_before: datetime | None = None
-        self.held_until: datetime | None = None
+        self.stopped_at: datetime | None = None
         self.unmet: dict[str, Unmet] = {}
         self.stuck: set[str] = set()
         self.stuck_unseen = 0
@@ -159,54 +153,52 @@ class Line:
 
     def ask_others(self, snapshot: JobSnapshot, now: datetime) -> None:
         """End those in line that no longer wait for another job, and note which still do."""
-        shown = {each.id for each in self.waiting}
-        for each in [each for each in self._lined if each.id in shown]:
-            found = unmet(snapshot, each, now)
-            if found is None:
+        shown = {occurrence.id for occurrence in self.waiting}
+        for occurrence in [occurrence for occurrence in self._lined if occurrence.id in shown]:
+            missing = unmet(snapshot, occurrence, now)
+            if missing is None:
                 continue
-            if found.is_over:
-                self.waiting.remove(each)
+            if missing.is_over:
+                self.waiting.remove(occurrence)
                 self.waiting_count -= 1
-                self.endings.append(Ending(each.id, OccurrenceStatus.SKIPPED, Why.DEPENDENCY, found.said))
+                self.endings.append(Ending(occurrence.id, OccurrenceStatus.SKIPPED, Why.DEPENDENCY, missing.said))
             else:
-                self.unmet[each.id] = found
+                self.unmet[occurrence.id] = missing
 
     def release_met(self, most: int) -> None:
-        """Do as `release` where some in line wait for other jobs: they keep the places of those behind them.
+        """Release as `release` does where some in line wait for other jobs: those behind them wait too.
 
-        What people ask for passes them by, and so does an instant that may overlap.
+        Requests pass them, and so do instants that may overlap.
         """
         unseen = self.waiting_count - len(self.waiting)
         blocked = False
-        for each in self.waiting[: len(self.waiting) - (2 if unseen else 0)]:
-            if self._is_held(each):
-                break
-            rule = self._rule_of(each)
-            keeps_order = each.cause is Cause.SCHEDULE and rule is not Overlap.ALLOW
-            if each.id in self.unmet or (blocked and keeps_order):
+        for occurrence in self.waiting[: len(self.waiting) - (2 if unseen else 0)]:
+            rule = self._rule_of(occurrence)
+            keeps_order = occurrence.cause is Cause.SCHEDULE and rule is not Overlap.ALLOW
+            if occurrence.id in self.unmet or (blocked and keeps_order):
                 blocked = blocked or keeps_order
-                self.stuck.add(each.id)
+                self.stuck.add(occurrence.id)
             elif not self._fits(rule):
                 if rule is Overlap.CANCEL_RUNNING:
-                    self._stop_busy(each.scheduled_for)
+                    self._stop_busy(occurrence.scheduled_for)
                 self.goes_on = self.goes_on or self.has_room
             elif len(self.releases) >= most:
                 self.goes_on = True
             else:
-                self.waiting.remove(each)
+                self.waiting.remove(occurrence)
                 self.waiting_count -= 1
-                self.releases.append(each.id)
-                self._join(each)
+                self.releases.append(occurrence.id)
+                self._join(occurrence)
         if unseen:
             self.stuck_unseen = unseen + 2 if blocked else 0
             self.goes_on = self.goes_on or bool(self.releases or self.endings)
 
-    def _rule_of(self, each: Lined) -> Overlap:
+    def _rule_of(self, occurrence: Lined) -> Overlap:
         """The rule of one in line: that of its schedule, or that of a request that names none."""
         settings = self.job.settings
-        if each.cause is not Cause.SCHEDULE:
+        if occurrence.cause is not Cause.SCHEDULE:
             return Overlap.ALLOW if settings.overlap is Overlap.ALLOW else Overlap.QUEUE
-        if each.late:
+        if occurrence.late:
             return Overlap.ALLOW if settings.late_overlap is LateOverlap.ALLOW else Overlap.QUEUE
         return settings.overlap
 
@@ -217,80 +209,70 @@ class Line:
 
     def release(self, most: int) -> None:
         """Let the oldest in line be pending, as long as there is room."""
-        # Of a long line a snapshot holds the oldest, and two behind a gap: those in the gap come before these.
+        # Of a long line a snapshot holds the oldest occurrences and, after a gap, the last two: these are not next.
         seen = len(self.waiting) if self.waiting_count == len(self.waiting) else len(self.waiting) - 2
-        while self._has_sure_room and len(self.releases) < min(most, seen) and not self._is_held(self.waiting[0]):
+        while self._has_sure_room and len(self.releases) < min(most, seen):
             oldest = self.waiting.pop(0)
             self.waiting_count -= 1
             self.releases.append(oldest.id)
             self._join(oldest)
 
-    def hold(self, before: datetime, until: datetime) -> None:
-        """Let those that stood in line before a moment stay there, if the job is paused; until then all plans do."""
-        if self.is_paused:
-            self.held_before, self.held_until = before, until
-
-    def _is_held(self, each: Lined) -> bool:
-        return self.held_before is not None and each.line_at < self.held_before
-
     def supersede_retries(self, by: datetime) -> None:
         """End each occurrence that only waits for a retry which the next instant supersedes."""
-        for each in [each for each in self.busy if each.superseded_by_next]:
-            if each.status is OccurrenceStatus.AWAITING_RETRY:
-                self._end(each, by)
+        for occurrence in [occurrence for occurrence in self.busy if occurrence.superseded_by_next]:
+            if occurrence.status is OccurrenceStatus.AWAITING_RETRY:
+                self._end(occurrence, by)
 
     def narrow(self, job: Job, narrowed_at: datetime, most: int) -> bool:
-        """End what waits without a reason since `recovery` was edited; return whether none of it is left."""
-        found = unwanted(self._lined, job.settings.recovery, narrowed_at)
-        for each in found[:most]:
-            self.waiting.remove(each)
+        """End waiting occurrences that the edited `recovery` no longer keeps. True if none is left."""
+        to_end = unwanted(self._lined, job.settings.recovery, narrowed_at)
+        for occurrence in to_end[:most]:
+            self.waiting.remove(occurrence)
             self.waiting_count -= 1
-            self.endings.append(Ending(each.id, OccurrenceStatus.CANCELED, Why.RECOVERY))
+            self.endings.append(Ending(occurrence.id, OccurrenceStatus.CANCELED, Why.RECOVERY))
         unseen = self.waiting_count > len(self.waiting)
-        return len(found) <= most and not (found and unseen)
+        return len(to_end) <= most and not (to_end and unseen)
 
     def cancel_all(self, who: str, before: datetime | None = None) -> None:
         """Ask every busy one to stop, or every one that stood in line before a moment; `who` asks."""
-        asked = len(self.cancels)
-        for each in self.busy:
-            if each.id not in self.cancels and (before is None or each.line_at < before):
-                self.cancels.append(each.id)
+        asked_before = len(self.cancels)
+        for occurrence in self.busy:
+            if occurrence.id not in self.cancels and (before is None or occurrence.line_at < before):
+                self.cancels.append(occurrence.id)
         if self.is_crowded:
             self.cancels_before = max(filter(None, (before or _ANY_TIME, self.cancels_before)))
-        if (len(self.cancels) > asked or self.is_crowded) and who not in self.cancels_because:
+        if (len(self.cancels) > asked_before or self.is_crowded) and who not in self.cancels_because:
             self.cancels_because = f"{self.cancels_because} and {who}" if self.cancels_because else f"asked by {who}"
 
     def admit(self, newcomer: Lined, rule: Overlap) -> OccurrenceStatus | Refusal:
-        """Return pending or queued, or why it is turned away; it counts only if the line is not cut afterwards."""
-        if self._is_held(newcomer):
-            return self._queue(newcomer)
+        """Return pending or queued, or why it does not run. The answer counts only if the line is not cut then."""
         if self.depends_on and waits_for(self.depends_on, newcomer.cause):
             return self._admit_dependent(newcomer, rule)
-        if rule is Overlap.ALLOW:
-            fits = self.max_concurrent is None or self.busy_count + self.freed < self.max_concurrent
-        else:
-            fits = self._has_sure_room and self.in_the_way <= 0
-        if fits:
+        is_free = rule is Overlap.ALLOW and self.max_concurrent is None
+        if is_free or (self._has_sure_room and self.in_the_way <= 0):
             return self._come_in(newcomer)
         if self.freed or (self._has_sure_room and self.in_the_way > 0):
-            # Those before him may come in, and a later plan lets them: only then is it known what is left for him.
-            return self._cut()
+            # Earlier newcomers may still be admitted by a later plan. Only then is the room for this one known.
+            return self._cut(newcomer)
         match rule:
             case Overlap.SKIP:
                 return Why.OVERLAP, self.behind()
             case Overlap.QUEUE_LATEST:
-                scheduled = [each for each in self.waiting if each.cause is Cause.SCHEDULE]
+                scheduled = [occurrence for occurrence in self.waiting if occurrence.cause is Cause.SCHEDULE]
                 if newcomer.cause is Cause.SCHEDULE:
                     # A live instant takes no place of a catch-up: late ones keep theirs.
-                    scheduled = [each for each in scheduled if not each.late]
+                    scheduled = [occurrence for occurrence in scheduled if not occurrence.late]
                 self._displace_from_line(scheduled, newcomer.scheduled_for)
             case Overlap.CANCEL_RUNNING:
                 before = self.freed
-                self._supersede([each for each in self.busy if each.status not in _STARTED], newcomer.scheduled_for)
+                self._supersede(
+                    [occurrence for occurrence in self.busy if occurrence.status not in _STARTED],
+                    newcomer.scheduled_for,
+                )
                 self._displace_from_line(list(self.waiting), newcomer.scheduled_for)
                 self.cancel_all("overlap cancel_running")
                 if self.freed > before:
-                    return self._cut()
+                    return self._cut(newcomer)
                 if self.has_room:
                     return self._come_in(newcomer)
         return self._queue(newcomer)
@@ -301,13 +283,17 @@ class Line:
         Until then it stops nothing that is busy.
         """
         if rule is not Overlap.ALLOW and (self.freed or (self._has_sure_room and self.in_the_way > 0)):
-            return self._cut()
+            return self._cut(newcomer)
         if rule is Overlap.SKIP and (self.waiting_count or not self.has_room):
             return Why.OVERLAP, self.behind()
         if rule in (Overlap.QUEUE_LATEST, Overlap.CANCEL_RUNNING):
-            them = [each for each in self.waiting if each.cause is Cause.SCHEDULE or rule is Overlap.CANCEL_RUNNING]
+            them = [
+                occurrence
+                for occurrence in self.waiting
+                if occurrence.cause is Cause.SCHEDULE or rule is Overlap.CANCEL_RUNNING
+            ]
             if rule is Overlap.QUEUE_LATEST and newcomer.cause is Cause.SCHEDULE:
-                them = [each for each in them if not each.late]
+                them = [occurrence for occurrence in them if not occurrence.late]
             self._displace_from_line(them, newcomer.scheduled_for)
         verdict = self._queue(newcomer)
         if verdict is QUEUED:
@@ -318,9 +304,17 @@ class Line:
         """Return the words for what a newcomer that cannot start has to wait for."""
         if not self.busy and self.waiting:
             return f"behind {self.waiting[0].id}"
-        return f"behind {min(self.busy, key=lambda each: (each.line_at, each.id)).id}" if self.busy else "behind others"
+        return (
+            f"behind {min(self.busy, key=lambda occurrence: (occurrence.line_at, occurrence.id)).id}"
+            if self.busy
+            else "behind others"
+        )
 
-    def _cut(self) -> OccurrenceStatus:
+    def _cut(self, newcomer: Lined) -> OccurrenceStatus | Refusal:
+        """Leave it to the next plan. What a restart asks for stands in line until then."""
+        if newcomer.cause is Cause.RESTART:
+            self.goes_on = True
+            return self._queue(newcomer)
         self.is_cut = True
         return QUEUED
 
@@ -348,27 +342,27 @@ class Line:
 
     def _stop_busy(self, by: datetime) -> None:
         """End the busy that have not started, and ask the others to stop."""
-        self._supersede([each for each in self.busy if each.status not in _STARTED], by)
+        self._supersede([occurrence for occurrence in self.busy if occurrence.status not in _STARTED], by)
         self.cancel_all("overlap cancel_running")
 
     def _supersede(self, them: Sequence[Lined], by: datetime) -> None:
-        for each in them:
-            self._end(each, by)
+        for occurrence in them:
+            self._end(occurrence, by)
 
-    def _end(self, each: Lined, by: datetime) -> None:
+    def _end(self, occurrence: Lined, by: datetime) -> None:
         """Take one out of the line. It ends; a newcomer of this plan is not created."""
-        if each in self.busy:
-            self.busy.remove(each)
+        if occurrence in self.busy:
+            self.busy.remove(occurrence)
             self.busy_count -= 1
-            self.freed += each.id not in self.newcomers and each.id not in self.releases
+            self.freed += occurrence.id not in self.newcomers and occurrence.id not in self.releases
         else:
-            self.waiting.remove(each)
+            self.waiting.remove(occurrence)
             self.waiting_count -= 1
-            self.stuck.discard(each.id)
-        if each.id in self.newcomers:
-            self.displaced[each.id] = Why.SUPERSEDED, f"by {by.isoformat()}"
+            self.stuck.discard(occurrence.id)
+        if occurrence.id in self.newcomers:
+            self.displaced[occurrence.id] = Why.SUPERSEDED, f"by {by.isoformat()}"
             return
         for told in (self.releases, self.cancels):
-            if each.id in told:
-                told.remove(each.id)
-        self.endings.append(Ending(each.id, OccurrenceStatus.SUPERSEDED, Why.SUPERSEDED, f"by {by.isoformat()}"))
+            if occurrence.id in told:
+                told.remove(occurrence.id)
+        self.endings.append(Ending(occurrence.id, OccurrenceStatus.SUPERSEDED, Why.SUPERSEDED, f"by {by.isoformat()}"))

@@ -2,13 +2,13 @@
 
 Everything that happens inside an occurrence is decided here and nowhere else: order,
 failure, retries, deadlines, cancel, lost owners, a stopping node, the final status. The
-executor and the reaper both call it.
+owner of the occurrence and the reaper both call it.
 
-What begins follows from what is stored. A run that is pending without `resume_at` begins
-as soon as its turn comes, by the claim or by the step whose rows made it its turn; one
-that waited begins with a row of its own, except that the claim itself begins those whose
-wait was over at the `ready_at` it was claimed for. So a reaper that reads only the store
-knows exactly which attempts the silent node had open.
+Which attempts begin follows from what is stored. A pending run without `resume_at` begins as
+soon as its turn comes: by the claim, or by the step whose rows made it its turn. A run that
+waited begins with a row of its own; if its wait was over at the `ready_at` of the claim, the
+claim itself begins it. So a reaper that reads only the store knows exactly which attempts the
+silent node had open.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from everytick.deciding.draft import Draft, unfinished
-from everytick.deciding.life import plain_step
+from everytick.deciding.plain_steps import plain_step
 from everytick.deciding.retry import next_wait
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.headlines import summary
@@ -35,7 +35,7 @@ from everytick.domain.steps import (
     CancelRequested,
     Claimed,
     DeadlinePassed,
-    Event,
+    LifeEvent,
     OccurrenceHeader,
     OccurrenceLife,
     Reattached,
@@ -48,8 +48,8 @@ from everytick.domain.steps import (
 )
 from everytick.domain.texts import EXECUTION_TIMEOUT, FAIL_FAST, SHUTDOWN
 
-# Bound here once: looking a member up in its class takes as long as calling a function.
-_IN_HAND, _AWAITING_RETRY = OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY
+# Bound once: to look a member up in its class takes as long as to call a function.
+_UNDER_WAY, _AWAITING_RETRY = OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY
 _SEQUENTIAL, _GRAPH = Mode.SEQUENTIAL, Mode.GRAPH
 _DRAIN, _STOP, _CUT = Stop.DRAIN, Stop.CANCEL, Stop.CUT
 _PENDING, _RUNNING, _SUCCESS = RunStatus.PENDING, RunStatus.RUNNING, RunStatus.SUCCESS
@@ -66,7 +66,7 @@ _ATTEMPT = {
 }
 
 
-def advance(header: OccurrenceHeader, life: OccurrenceLife, event: Event, now: datetime) -> Step:
+def advance(header: OccurrenceHeader, life: OccurrenceLife, event: LifeEvent, now: datetime) -> Step:
     """Return what follows from the event: rows to write, attempts to start and to cancel, waits, the end.
 
     An event may not concern the occurrence as it stands: an attempt that is not open, a wait
@@ -77,7 +77,7 @@ def advance(header: OccurrenceHeader, life: OccurrenceLife, event: Event, now: d
     return plain_step(header, life, event, now) or advance_in_full(header, life, event, now)
 
 
-def advance_in_full(header: OccurrenceHeader, life: OccurrenceLife, event: Event, now: datetime) -> Step:
+def advance_in_full(header: OccurrenceHeader, life: OccurrenceLife, event: LifeEvent, now: datetime) -> Step:
     """Decide with everything in view; `plain_step` only says the commonest answers sooner."""
     draft = Draft(header, life, now)
     if life.status in ENDED or not _EVENTS[type(event)](draft, event):
@@ -94,7 +94,7 @@ def _claimed(draft: Draft, event: Claimed) -> bool:
     """Begin what is ready and what has waited long enough; keep the waits that are left."""
     if draft.status is OccurrenceStatus.QUEUED:
         return False
-    draft.status, draft.is_owned, draft.claimed_at = _IN_HAND, True, draft.now
+    draft.status, draft.is_owned, draft.claimed_at = _UNDER_WAY, True, draft.now
     draft.started_at = draft.started_at or draft.now
     if draft.cancel is not None:
         draft.close_pending()
@@ -108,7 +108,7 @@ def _claimed(draft: Draft, event: Claimed) -> bool:
 
 def _released(draft: Draft, event: Released) -> bool:
     """Give the claim back as it was found; once an attempt has begun that is no longer possible."""
-    if not draft.is_owned or draft.status is not _IN_HAND or any(run.status is _RUNNING for run in draft.runs):
+    if not draft.is_owned or draft.status is not _UNDER_WAY or any(run.status is _RUNNING for run in draft.runs):
         return False
     _restore(draft)
     return True
@@ -122,7 +122,7 @@ def _restore(draft: Draft) -> None:
 
 
 def _attempt_ended(draft: Draft, event: AttemptEnded) -> bool:
-    """Record the attempt, then retry it, or let its end have its effect on the peers."""
+    """Record the end of the attempt. Then retry it, or stop and skip the peers that its end concerns."""
     place = draft.rules.places[event.task]
     run, outcome = draft.runs[place], event.outcome
     if run.status is not _RUNNING or run.attempts != event.number:
@@ -141,7 +141,7 @@ def _attempt_ended(draft: Draft, event: AttemptEnded) -> bool:
         draft.lost += 1
         draft.again(place, AttemptStatus.LOST, outcome.error)
     else:
-        # Lost once too often, or canceled without a request: never retried, and a failure to its peers.
+        # Lost once too often, or canceled without a request: it is not retried, and its peers count it as a failure.
         _failed_for_good(draft, place, _FAILED, _ATTEMPT[type(outcome)], _error(draft, run, outcome))
     return True
 
@@ -152,7 +152,7 @@ def _wait_over(draft: Draft, event: WaitOver) -> bool:
     if until is None or not draft.is_owned or draft.stop is not None:
         return False
     if not _ran_out_of_time(draft):
-        draft.status = _IN_HAND
+        draft.status = _UNDER_WAY
         draft.open_waiting(max(until, draft.now))
     return True
 
@@ -163,7 +163,7 @@ def _lost(draft: Draft, event: Lost) -> bool:
         # No attempt was running: nothing was lost, it only needs a new owner.
         draft.stop = _DRAIN
         return True
-    if draft.status is not _IN_HAND:
+    if draft.status is not _UNDER_WAY:
         return False
     until = draft.deadline
     late = until is not None and draft.now >= until
@@ -181,12 +181,12 @@ def _lost(draft: Draft, event: Lost) -> bool:
 
 
 def _reattached(draft: Draft, event: Reattached) -> bool:
-    """Go on with the attempts that engines carry out; each other open attempt is lost, as if it alone had been."""
-    if draft.status is not _IN_HAND:
+    """Go on with the attempts that engines carry out. Every other open attempt is lost, each by itself."""
+    if draft.status is not _UNDER_WAY:
         return False
     for place in (*_ready(draft), *_waited_for_the_claim(draft)):
         draft.open_unwritten(place, _began(draft))
-    # The next beat asks for the end again, and then there is an attempt to tell.
+    # The next beat brings the request to stop again. Then an attempt is open that can be told.
     draft.is_owned, draft.cancel = True, None
     running = [place for place, run in enumerate(draft.runs) if run.status is _RUNNING]
     lost = [place for place in running if draft.rules.tasks[place].name not in event.tasks]
@@ -207,7 +207,7 @@ def _cancel_requested(draft: Draft, event: CancelRequested) -> bool:
     draft.cancel = event.reason
     draft.close_pending()
     if not _has_begun(draft):
-        # An occurrence without an owner can only be canceled, whatever an earlier owner left behind.
+        # No node owns it. It ends as canceled, also if runs of an earlier owner have failed.
         draft.end = OccurrenceStatus.CANCELED, event.reason
     return True
 
@@ -221,7 +221,7 @@ def _deadline_passed(draft: Draft, event: DeadlinePassed) -> bool:
 
 
 def _has_begun(draft: Draft) -> bool:
-    return draft.status is _IN_HAND or draft.status is _AWAITING_RETRY
+    return draft.status is _UNDER_WAY or draft.status is _AWAITING_RETRY
 
 
 def _stopping(draft: Draft, event: Stopping) -> bool:
@@ -235,7 +235,7 @@ def _stopping(draft: Draft, event: Stopping) -> bool:
     return True
 
 
-_EVENTS: dict[type[Event], Callable[[Draft, Any], bool]] = {
+_EVENTS: dict[type[LifeEvent], Callable[[Draft, Any], bool]] = {
     Claimed: _claimed,
     Released: _released,
     AttemptEnded: _attempt_ended,
@@ -248,7 +248,7 @@ _EVENTS: dict[type[Event], Callable[[Draft, Any], bool]] = {
 }
 
 
-# ----------------------------------------------------------------------------------------------- failure and its reach
+# ------------------------------------------------------------------------------------------------ failures and peers
 
 
 def _failed(draft: Draft, place: int, outcome: Failed | TimedOut) -> None:
@@ -270,7 +270,7 @@ def _failed(draft: Draft, place: int, outcome: Failed | TimedOut) -> None:
 
 
 def _behind_the_claim(draft: Draft, moment: datetime) -> datetime:
-    """Return the moment, or the first after `ready_at`: an earlier wait would seem to have ended with the claim."""
+    """Return the moment, or the first after `ready_at`: an earlier wait would count as over at the claim."""
     return moment if draft.ready_at is None or moment > draft.ready_at else draft.ready_at + MICROSECOND
 
 
@@ -337,7 +337,7 @@ def _cut(draft: Draft, place: int, outcome: Failed | TimedOut | Canceled | Lost)
 
 
 def _may_be_lost(draft: Draft) -> bool:
-    """Tell whether the definition wants to go on after one more loss."""
+    """Whether the definition allows one more loss."""
     most = draft.rules.max_lost
     return draft.rules.on_orphan is not OnOrphan.FAIL and (most is None or draft.lost < most)
 
@@ -352,7 +352,7 @@ def _lose_open(draft: Draft, event: Lost, *, ended: bool) -> None:
     """End every open attempt as lost; its run too if `ended`, or if a peer's failure had already called it off."""
     for place in (*_ready(draft), *_waited_for_the_claim(draft)):
         draft.open_unwritten(place, _began(draft))
-    # A restart begins anew, whatever had failed before.
+    # A restart runs every task again, also after a failure.
     culprit = None if not ended and draft.rules.on_orphan is OnOrphan.RESTART else _culprit(draft)
     for place, run in enumerate(draft.runs):
         if run.status is not _RUNNING:
@@ -388,7 +388,7 @@ def _settle(draft: Draft) -> None:
         for place in ready:
             draft.open(place)
     elif _RUNNING in statuses:
-        # Only a stopping node comes here with something ready: it must not seem to have begun.
+        # A task is ready here only on a stopping node. Without a wait a reaper would take it as begun.
         for place in ready:
             draft.hold_back(place, _behind_the_claim(draft, draft.now))
     elif _PENDING not in statuses:
@@ -443,10 +443,10 @@ def _waited_for_the_claim(draft: Draft) -> list[int]:
 
 
 def _wait(draft: Draft) -> None:
-    """Only retries are left: the owner keeps a short wait and gives up its place for a long one.
+    """Wait for retries: the owner keeps a short wait, and gives the occurrence up for a long one.
 
-    The owner keeps no wait that the next instant may end: a newer occurrence is planned first. Nor does it keep one
-    that holds a place of a limit: another occurrence may take that place.
+    It keeps no wait that the next instant may end, since a newer occurrence is planned first. Nor does it keep one that
+    holds a place of a limit: another occurrence may take that place.
     """
     until = _earliest(draft)
     draft.status, draft.ready_at = _AWAITING_RETRY, until
@@ -455,7 +455,7 @@ def _wait(draft: Draft) -> None:
 
 
 def _give_back(draft: Draft, ready: list[int]) -> None:
-    """Nothing is open and this node does no more: another one goes on, at once or when a wait is over."""
+    """Give the occurrence back, since nothing is open: another node goes on, at once or when a wait is over."""
     if not any(run.attempts for run in draft.runs):
         _restore(draft)
         return
@@ -466,8 +466,8 @@ def _give_back(draft: Draft, ready: list[int]) -> None:
     due = [
         run.resume_at for run in draft.runs if run.resume_at is not None and run.resume_at <= draft.now + MICROSECOND
     ]
-    # What an owner merely waited for stays parked: it was never this node's to hold back.
-    if draft.stop is _CUT or ready or (due and draft.before.status is _IN_HAND):
+    # A retry that this node only waited for keeps its time; another node claims it then.
+    if draft.stop is _CUT or ready or (due and draft.before.status is _UNDER_WAY):
         draft.status, draft.ready_at, draft.release = OccurrenceStatus.PENDING, max([draft.now, *due]), True
     else:
         draft.status, draft.ready_at = _AWAITING_RETRY, _earliest(draft)

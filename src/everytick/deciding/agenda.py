@@ -23,8 +23,13 @@ CLOCKS_AHEAD = timedelta(days=14)
 _MOST_OF_ONE = 20_000
 """Most instants of one schedule that are listed: every 30 seconds for a week."""
 
+_LONGEST_FOLD = timedelta(hours=3)
+"""The most by which a clock has gone back in this century: on a viewer's clock a week may be so much longer."""
+
 _DAY_QUARTERS = DAY // QUARTER
 _LEAST_SHARED = 2
+"""Fewest jobs that share an instant for it to be listed as a crowd."""
+
 _MOST_CROWDS = 200
 
 
@@ -40,12 +45,12 @@ def agenda_of(
     through = now + length
     groups: list[AgendaGroup] = []
     counted = 0
-    for same in _alike([each for each in jobs if each.job.enabled]):
+    for same in _alike([planned for planned in jobs if planned.job.enabled]):
         if is_over():
             break
         counted += len(same)
-        groups += _group(same, now, through)
-    quarters, shared = _counted(groups, through)
+        groups += _group(same, now, through + _LONGEST_FOLD)
+    quarters, shared = _counted(groups, now, through)
     return FleetAgenda(
         now,
         through,
@@ -54,19 +59,19 @@ def agenda_of(
         quarters,
         tuple(_crowds(groups, shared, slots)),
         tuple(_zone_changes(groups, now, now + CLOCKS_AHEAD)),
-        sum(each.job.enabled for each in jobs) - counted,
+        sum(planned.job.enabled for planned in jobs) - counted,
     )
 
 
 def _alike(jobs: Iterable[AgendaJob]) -> list[tuple[AgendaJob, ...]]:
     """Return the jobs in groups that have the same instants: their schedule does not depend on the job."""
-    found: dict[object, list[AgendaJob]] = {}
-    for each in jobs:
-        job = each.job
-        own = bound(job.schedule, job.id, each.last_end)
+    same_instants: dict[object, list[AgendaJob]] = {}
+    for planned in jobs:
+        job = planned.job
+        own = bound(job.schedule, job.id, planned.last_end)
         key = (str(own), job.settings.start, job.settings.end) if own is job.schedule else job.id
-        found.setdefault(key, []).append(each)
-    return [tuple(some) for some in found.values()]
+        same_instants.setdefault(key, []).append(planned)
+    return [tuple(some) for some in same_instants.values()]
 
 
 def _group(same: tuple[AgendaJob, ...], now: datetime, through: datetime) -> Iterator[AgendaGroup]:
@@ -79,14 +84,14 @@ def _group(same: tuple[AgendaJob, ...], now: datetime, through: datetime) -> Ite
         yield AgendaGroup(same, tuple(instants[:_MOST_OF_ONE]), len(instants) > _MOST_OF_ONE)
 
 
-def _counted(groups: Iterable[AgendaGroup], through: datetime) -> tuple[Counter[int], Counter[datetime]]:
+def _counted(groups: Iterable[AgendaGroup], now: datetime, through: datetime) -> tuple[Counter[int], Counter[datetime]]:
     """Return how many starts each quarter of an hour has, and each instant that could be shared."""
     quarters, shared = Counter[int](), Counter[datetime]()
     for group in groups:
-        paused = [each for each in group.jobs if each.pause is not None]
+        paused = [planned for planned in group.jobs if planned.pause is not None]
         number = len(group.jobs) - len(paused)
-        for instant in group.instants:
-            here = number + sum(not each.pauses(instant) for each in paused) if paused else number
+        for instant in group.between(now, through):
+            here = number + sum(not planned.pauses(instant) for planned in paused) if paused else number
             quarters[(instant - EPOCH) // QUARTER] += here
             shared[instant] += here
         for quarter, count in _estimated(group, through):
@@ -95,13 +100,13 @@ def _counted(groups: Iterable[AgendaGroup], through: datetime) -> tuple[Counter[
 
 
 def _estimated(group: AgendaGroup, through: datetime) -> Iterator[tuple[int, int]]:
-    """Give how many instants of a busy schedule each quarter has that lies behind the last listed one.
+    """Estimate the instants of a busy schedule in each quarter of an hour after the last listed one.
 
-    Where a whole day is listed, it is as many as a day before: a job may be busy at day and not at night.
+    If a whole day is listed, a quarter has as many as a day before: a job may be busy by day and not at night.
     """
-    if not group.is_cut:
+    if not group.is_cut or group.instants[-1] >= through:
         return
-    first, last = ((each - EPOCH) // QUARTER for each in (group.instants[0], group.instants[-1]))
+    first, last = ((instant - EPOCH) // QUARTER for instant in (group.instants[0], group.instants[-1]))
     known = Counter((instant - EPOCH) // QUARTER for instant in group.instants)
     is_day_known = last - first > _DAY_QUARTERS
     end, rest = divmod(through - EPOCH, QUARTER)
@@ -122,15 +127,15 @@ def _crowds(groups: Sequence[AgendaGroup], shared: Mapping[datetime, int], slots
     The same jobs meet again every hour or day: who waits is found out once for each set of jobs.
     """
     many = ((count, at) for at, count in shared.items() if count >= _LEAST_SHARED)
-    paused = [each for group in groups for each in group.jobs if each.pause is not None]
+    paused = [job for group in groups for job in group.jobs if job.pause is not None]
     known: dict[object, tuple[tuple[str, ...], int, timedelta]] = {}
     for count, at in nlargest(_MOST_CROWDS, many, key=lambda pair: (pair[0], -pair[1].timestamp())):
         places = [place for place, group in enumerate(groups) if _names(group.instants, at)]
-        key = (*places, None, *(each.job.id for each in paused if each.pauses(at)))
+        key = (*places, None, *(job.job.id for job in paused if job.pauses(at)))
         if key not in known:
-            jobs = [each for place in places for each in groups[place].jobs if not each.pauses(at)]
-            names = tuple(each.job.name for each in jobs)
-            known[key] = names, *waits([_usual(each) for each in jobs], slots)
+            jobs = [planned for place in places for planned in groups[place].jobs if not planned.pauses(at)]
+            names = tuple(planned.job.name for planned in jobs)
+            known[key] = names, *waits([_usual(planned) for planned in jobs], slots)
         yield Crowd(at, count, *known[key])
 
 
@@ -144,7 +149,7 @@ def _usual(planned: AgendaJob) -> timedelta:
 
 
 def waits(lengths: Sequence[timedelta], slots: int) -> tuple[int, timedelta]:
-    """Return how many of these runs wait if all start at once and all slots are free, and how long the last one does.
+    """Return how many of these runs wait if all start at once on free slots, and how long the last one waits.
 
     A run takes the slot that becomes free first. A length that is not known counts as nothing.
     """
@@ -167,8 +172,8 @@ def _zone_changes(groups: Sequence[AgendaGroup], now: datetime, through: datetim
     by_zone: dict[str, list[AgendaGroup]] = {}
     for group in groups:
         by_zone.setdefault(_zone_name(group.jobs[0].job), []).append(group)
-    found = [change for name, some in by_zone.items() if (change := _zone_change(zone(name), some, now, through))]
-    yield from sorted(found, key=lambda change: (change.at, change.zone))
+    changes = [change for name, some in by_zone.items() if (change := _zone_change(zone(name), some, now, through))]
+    yield from sorted(changes, key=lambda change: (change.at, change.zone))
 
 
 def _zone_name(job: Job) -> str:
@@ -185,11 +190,11 @@ def _zone_change(place: Zone, groups: Sequence[AgendaGroup], now: datetime, thro
     jobs: dict[tuple[str, str], tuple[str, ...]] = {}
     for group in groups:
         for effect in _effects(group.jobs[0].job, before.end):
-            jobs[effect] = (*jobs.get(effect, ()), *(each.job.name for each in group.jobs))
+            jobs[effect] = (*jobs.get(effect, ()), *(planned.job.name for planned in group.jobs))
     return ZoneChange(place.name, before.end, first, last, before.wall_end > after.wall_start, jobs)
 
 
 def _effects(job: Job, at: datetime) -> list[tuple[str, str]]:
     """Return what a change of the clock does to the job, each with its rule."""
-    found = clock_changes(bound(job.schedule, job.id, None), at - MICROSECOND, at)
-    return list(dict.fromkeys((change.what, change.rule) for change in found))
+    changes = clock_changes(bound(job.schedule, job.id, None), at - MICROSECOND, at)
+    return list(dict.fromkeys((change.what, change.rule) for change in changes))

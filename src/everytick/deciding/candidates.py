@@ -14,7 +14,7 @@ from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.schedule import Schedule
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, JobSnapshot, Missed
-from everytick.domain.upcoming import bound_schedule, in_force
+from everytick.domain.upcoming import bound_schedule, in_force, rescheduled_to
 from everytick.domain.values import value
 
 
@@ -35,7 +35,7 @@ class Candidate:
 
     `named_for` is the instant its id is made of and `before` the one before that: they differ
     from `instant` if it was moved. A candidate `by_hand` is no instant of the schedule. One with
-    a `refusal` does not run.
+    a `refusal` does not run. One that others were compressed into stands for `(before, covers_through]`.
     """
 
     instant: datetime
@@ -45,6 +45,7 @@ class Candidate:
     adjustment: Adjustment | None = None
     by_hand: bool = False
     refusal: Refusal | None = None
+    covers_through: datetime | None = None
 
 
 def segments_of(snapshot: JobSnapshot, now: datetime, *, idle: bool) -> list[Segment]:
@@ -76,23 +77,27 @@ def _segment(
 
 
 def _newest_held(snapshot: JobSnapshot, now: datetime, idle: bool) -> dict[datetime, datetime]:
-    """Return the newest time that each pause held which is over and of which only the last runs, by its end."""
-    found = {}
+    """Return the newest instant that each past pause held, by the pause's end, where only the last one runs."""
+    newest_held = {}
     for pause in snapshot.pauses:
         if pause.missed is Missed.LAST and not pause.holds(now):
             assert pause.until is not None, "a pause that is over has an end"
             newest = _newest_between(snapshot, max(pause.since, snapshot.watermark), pause.until, idle)
             if newest is not None:
-                found[pause.until] = newest
-    return found
+                newest_held[pause.until] = newest
+    return newest_held
 
 
 def _newest_between(snapshot: JobSnapshot, after: datetime, through: datetime, idle: bool) -> datetime | None:
-    """Return the newest time in `(after, through]` at which something would run but for a pause."""
-    moved, away = snapshot.reschedule, {each.at for each in snapshot.adjustments if each.vacates}
-    targets = [each.to for each in snapshot.adjustments if each.to is not None and each.vacates and not each.done]
-    targets += [] if moved is None else [moved.to]
-    newest = max((each for each in targets if after < each <= through), default=None)
+    """Return the newest time in `(after, through]` at which the job would run without a pause."""
+    moved, away = snapshot.reschedule, {adjustment.at for adjustment in snapshot.adjustments if adjustment.vacates}
+    targets = [
+        adjustment.to
+        for adjustment in snapshot.adjustments
+        if adjustment.to is not None and adjustment.vacates and not adjustment.done
+    ]
+    targets += rescheduled_to(snapshot)
+    newest = max((target for target in targets if after < target <= through), default=None)
     edges = [edition.in_force_after for edition in snapshot.editions]
     edges += [] if moved is None else [moved.made_at, moved.to - MICROSECOND]
     while through > after:
@@ -110,7 +115,7 @@ def _newest_between(snapshot: JobSnapshot, after: datetime, through: datetime, i
 
 
 def _hold(snapshot: JobSnapshot, job: Job, after: datetime, through: datetime) -> Refusal | None:
-    """The first reason that holds a whole segment back; what a pause leaves of its instants is told by `_left_over`."""
+    """The first reason that holds a whole segment back. `_left_over` is for pauses that keep the last instant."""
     moved = snapshot.reschedule
     if moved is not None and moved.made_at <= after and through < moved.to:
         return Why.RESCHEDULED, f"to {moved.to.isoformat()}"
@@ -137,23 +142,27 @@ def _left_over(
 def asked_by_hand(snapshot: JobSnapshot, now: datetime, segments: list[Segment], *, idle: bool) -> list[Candidate]:
     """Return the targets of moves and of a reschedule that have come, the newest first.
 
-    What was moved, and skipped after its old place was decided, is among them: it is recorded as skipped.
+    An instant that was moved and then skipped, after its old time was decided, is among them, as skipped.
     """
     newest = _newest_held(snapshot, now, idle)
-    found = [
-        _by_hand(snapshot, newest, each.to, each.at, each, idle)
-        for each in snapshot.adjustments
-        if each.to is not None and each.to <= now and not each.done and each.vacates
+    candidates = [
+        _by_hand(snapshot, newest, adjustment.to, adjustment.at, adjustment, idle)
+        for adjustment in snapshot.adjustments
+        if adjustment.to is not None and adjustment.to <= now and not adjustment.done and adjustment.vacates
     ]
-    found += [
-        replace(_by_hand(snapshot, newest, each.at, each.at, each, idle), refusal=skipped_by(each))
-        for each in snapshot.adjustments
-        if each.kind is AdjustmentKind.SKIP and each.at <= snapshot.watermark and not each.done
+    candidates += [
+        replace(
+            _by_hand(snapshot, newest, adjustment.at, adjustment.at, adjustment, idle), refusal=skipped_by(adjustment)
+        )
+        for adjustment in snapshot.adjustments
+        if adjustment.kind is AdjustmentKind.SKIP and adjustment.at <= snapshot.watermark and not adjustment.done
     ]
-    moved = snapshot.reschedule
-    if moved is not None and moved.to <= now and not _names(segments, moved.to):
-        found.append(_by_hand(snapshot, newest, moved.to, moved.to, None, idle))
-    return sorted(found, key=lambda each: each.instant, reverse=True)
+    candidates += [
+        _by_hand(snapshot, newest, to, to, None, idle)
+        for to in rescheduled_to(snapshot)
+        if to <= now and not _names(segments, to)
+    ]
+    return sorted(candidates, key=lambda candidate: candidate.instant, reverse=True)
 
 
 def _by_hand(
@@ -179,7 +188,10 @@ def skipped_by(adjustment: Adjustment) -> Refusal:
 
 def _names(segments: list[Segment], instant: datetime) -> bool:
     """Whether the schedule names this instant anyway."""
-    return any(each.after < instant <= each.through and each.schedule.last_at(instant) == instant for each in segments)
+    return any(
+        segment.after < instant <= segment.through and segment.schedule.last_at(instant) == instant
+        for segment in segments
+    )
 
 
 def backwards(segments: list[Segment], adjusted: Mapping[datetime, Adjustment]) -> Iterator[Candidate]:

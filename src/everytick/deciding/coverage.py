@@ -1,33 +1,42 @@
 """Coverage: which of a job's instants are done, missing or done twice, as a ledger of spans."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from itertools import groupby
+from typing import Generic, TypeVar
 
+from everytick.domain.decisions import Span
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.questions import Covered
+from everytick.domain.snapshots import Edition
 from everytick.domain.statuses import ACTIVE, WELL
 from everytick.domain.values import value
 
 IDS_TOLD = 10
 
+T = TypeVar("T")
+
 
 class CoverageState(StrEnum):
-    """What is known of the data for which an instant stands."""
+    """What is known of the data for which an instant stands.
+
+    UNKNOWN are instants that history does not tell of: from before the job was stored, or no longer kept.
+    """
 
     DONE = "done"
     TWICE = "twice"
     UNDER_WAY = "under_way"
     MISSING = "missing"
+    UNKNOWN = "unknown"
 
 
 @value(frozen=True)
 class CoverageSpan:
     """Instants in a row that stand alike: those in `(after, through]`, `count` of them.
 
-    `after` is the instant before the first, from which its data begin. `why` says what became of the last that is
-    missing; `ids` are up to ten occurrences that stand for them.
+    `after` is the instant before the first, from which its data begin. `why` says what became of those that are
+    missing, or why nothing is known of them; `ids` are up to ten occurrences that stand for them.
     """
 
     after: datetime
@@ -49,7 +58,7 @@ class CoverageLedger:
     is_cut: bool = False
 
     def count(self, state: CoverageState) -> int:
-        """Return how many instants stand so."""
+        """Return how many instants have this state."""
         return sum(span.count for span in self.spans if span.state is state)
 
     @property
@@ -72,34 +81,61 @@ class _Judged:
     ids: tuple[str, ...]
 
 
+class _Sweep(Generic[T]):
+    """Values that stand for instants in `(after, through]`, asked for one instant after the other, oldest first."""
+
+    def __init__(self, values: Iterable[T], begin: Callable[[T], datetime], end: Callable[[T], datetime]) -> None:
+        self._left, self._begin, self._end = sorted(values, key=begin)[::-1], begin, end
+        self._open: list[T] = []
+
+    def at(self, instant: datetime) -> list[T]:
+        """Return those that stand for the instant. It is not earlier than the last one that was asked for."""
+        while self._left and self._begin(self._left[-1]) < instant:
+            self._open.append(self._left.pop())
+        self._open = [item for item in self._open if self._end(item) >= instant]
+        return self._open
+
+
 def coverage_spans(
-    named: Iterable[tuple[datetime, datetime | None]], runs: Iterable[Covered]
+    named: Iterable[tuple[datetime, datetime | None]],
+    runs: Iterable[Covered],
+    *,
+    spans: Iterable[Span] = (),
+    first: datetime | None = None,
+    floor: datetime | None = None,
 ) -> tuple[CoverageSpan, ...]:
     """Return the ledger of these instants, each given with the one before it, by the runs that stand for them.
 
     A run that completed makes each instant in its `(after, through]` done. One that failed or did not run makes none
-    done. Instants of one state in a row are one span.
+    done. Instants of one state in a row are one span. `spans` say why others did not run. The job was stored at
+    `first`, and retention may have deleted runs of instants up to `floor`: without a run and a span, an instant up to
+    the later of the two is unknown.
     """
-    judged = _judged(named, sorted(runs, key=_begin))
-    return tuple(_span(list(some)) for _, some in groupby(judged, key=lambda each: (each.state, each.why)))
-
-
-def _judged(named: Iterable[tuple[datetime, datetime | None]], runs: Sequence[Covered]) -> Iterator[_Judged]:
-    """Give the state of each instant, oldest first. `open_` are the runs that have begun to stand for instants."""
-    left, open_ = iter([*runs, None]), list[Covered]()
-    coming = next(left)
+    standing = _Sweep(runs, _begin, lambda run: run.through)
+    held = _Sweep(spans, lambda span: span.after, lambda span: span.through)
+    judged: list[_Judged] = []
     for instant, before in named:
-        while coming is not None and _begin(coming) < instant:
-            open_.append(coming)
-            coming = next(left)
-        open_ = [run for run in open_ if run.through >= instant]
-        state, why = _state(open_)
-        ids = [run.id for run in open_ if run.status in WELL] or [run.id for run in open_]
-        yield _Judged(instant, before or instant - MICROSECOND, state, why, tuple(ids))
+        own, refused = standing.at(instant), held.at(instant)
+        state, why = _state(own) if own else _without_run(instant, refused, first, floor)
+        ids = [run.id for run in own if run.status in WELL] or [run.id for run in own]
+        judged.append(_Judged(instant, before or instant - MICROSECOND, state, why, tuple(ids)))
+    return tuple(_span(list(some)) for _, some in groupby(judged, key=lambda item: (item.state, item.why)))
+
+
+def retention_floor(editions: Sequence[Edition], now: datetime) -> datetime | None:
+    """Return the moment up to which occurrences may be deleted, by the retention of each definition in its time."""
+    ends = [edition.in_force_after for edition in editions[1:]]
+    floors = [
+        min(end or now, now) - age
+        for edition, end in zip(editions, [*ends, now], strict=True)
+        for age in (edition.job.settings.retention.success, edition.job.settings.retention.failure)
+        if age is not None
+    ]
+    return max(floors, default=None)
 
 
 def _begin(run: Covered) -> datetime:
-    """Return the moment after which a run stands for instants. What was asked for stands for its own moment only."""
+    """Return the start of a run's interval. A run by request covers its own moment only."""
     return run.through - MICROSECOND if run.after is None else run.after
 
 
@@ -109,9 +145,27 @@ def _state(own: Sequence[Covered]) -> tuple[CoverageState, str]:
         return (CoverageState.TWICE if done > 1 else CoverageState.DONE), ""
     if any(run.status in ACTIVE for run in own):
         return CoverageState.UNDER_WAY, ""
-    return CoverageState.MISSING, str(own[-1].status) if own else "no occurrence"
+    return CoverageState.MISSING, str(own[-1].status)
+
+
+def _without_run(
+    instant: datetime, refused: Sequence[Span], first: datetime | None, floor: datetime | None
+) -> tuple[CoverageState, str]:
+    """Return the state of an instant for which no run stands, and the reason."""
+    if refused:
+        return CoverageState.MISSING, _why(refused[-1])
+    if first is not None and instant <= first:
+        return CoverageState.UNKNOWN, "before the job was stored"
+    if floor is not None and instant <= floor:
+        return CoverageState.UNKNOWN, "no longer kept"
+    return CoverageState.MISSING, "no occurrence"
+
+
+def _why(span: Span) -> str:
+    """Return why a span did not run: `missed`, or `skipped: overlap`."""
+    return str(span.status) if str(span.why) == str(span.status) else f"{span.status}: {span.why}"
 
 
 def _span(some: Sequence[_Judged]) -> CoverageSpan:
-    ids = tuple(dict.fromkeys(id_ for each in some for id_ in each.ids))[:IDS_TOLD]
+    ids = tuple(dict.fromkeys(id_ for instant in some for id_ in instant.ids))[:IDS_TOLD]
     return CoverageSpan(some[0].before, some[-1].instant, some[0].state, len(some), some[0].why, ids)

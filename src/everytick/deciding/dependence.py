@@ -1,7 +1,7 @@
 """depends_on: whether the jobs on which an occurrence depends have succeeded, and how long it waits for them.
 
-Nothing is remembered: each plan judges all that is in line anew. An occurrence of a job with
-`depends_on` is first put in line and judged by the next plan, whose snapshot names it: so what the
+Nothing is remembered: each plan judges the whole line anew. An occurrence of a job with
+`depends_on` is first put in line. The next plan, whose snapshot names it, judges it: so what the
 snapshot knows of the other jobs is never older than the occurrence itself.
 """
 
@@ -29,36 +29,38 @@ class Unmet:
 
 
 def waits_for(depends_on: tuple[Dependency, ...], cause: Cause) -> tuple[Dependency, ...]:
-    """Return the dependencies that an occurrence of this cause obeys: what people ask for obeys some or none."""
-    return depends_on if cause is Cause.SCHEDULE else tuple(each for each in depends_on if each.requests)
+    """Return the dependencies that an occurrence of this cause obeys. A request obeys only those that say so."""
+    return (
+        depends_on if cause is Cause.SCHEDULE else tuple(dependency for dependency in depends_on if dependency.requests)
+    )
 
 
 def depends_on(snapshot: JobSnapshot, now: datetime) -> tuple[Dependency, ...]:
     """Return the jobs on which this one depends, by the version in force.
 
-    The store follows those of the newest version. That is in force at once, unless a clock was set back or the plan is
-    of an earlier moment: then what only the old version depends on is not known, and waits for the next plan.
+    A snapshot has the jobs of the newest version. If an older one is in force, since a clock was set back or the plan
+    is of an earlier moment, a job that only the older one names is not known: the occurrence waits for the next plan.
     """
     return in_force(snapshot.editions, now).settings.depends_on
 
 
-def unmet(snapshot: JobSnapshot, each: Active, now: datetime) -> Unmet | None:
+def unmet(snapshot: JobSnapshot, occurrence: Active, now: datetime) -> Unmet | None:
     """Return what one in line still waits for, or None if every job it depends on has succeeded."""
     dependence = snapshot.dependence or _NOTHING
-    known = next((place for place in dependence.in_line if place.id == each.id), None)
-    place = known or InLine(each.id, now, each.scheduled_for)
-    # What came late can have waited for nothing before it was created.
-    since = place.created_at if each.late else each.line_at
-    obeyed = waits_for(depends_on(snapshot, now), each.cause)
-    found = [_missing(snapshot, dependence, dependency, place, since, now) for dependency in obeyed]
-    return _together([each for each in found if each is not None])
+    known = next((place for place in dependence.in_line if place.id == occurrence.id), None)
+    place = known or InLine(occurrence.id, now, occurrence.scheduled_for)
+    # A late occurrence waits from its creation on.
+    since = place.created_at if occurrence.late else occurrence.line_at
+    obeyed = waits_for(depends_on(snapshot, now), occurrence.cause)
+    waits = [_missing(snapshot, dependence, dependency, place, since, now) for dependency in obeyed]
+    return _together([wait for wait in waits if wait is not None])
 
 
 def waiting_words(snapshot: JobSnapshot, cause: Cause, since: datetime, now: datetime) -> str:
     """Return the words for what a newcomer has to wait for, and until when."""
-    found = waits_for(depends_on(snapshot, now), cause)
-    until = min(deadline(snapshot, each, since) for each in found)
-    return f"waits for {' and '.join(each.job for each in found)} until {until.isoformat()}"
+    obeyed = waits_for(depends_on(snapshot, now), cause)
+    until = min(deadline(snapshot, dependency, since) for dependency in obeyed)
+    return f"waits for {' and '.join(dependency.job for dependency in obeyed)} until {until.isoformat()}"
 
 
 def deadline(snapshot: JobSnapshot, dependency: Dependency, since: datetime) -> datetime:
@@ -78,10 +80,10 @@ def _missing(
     now: datetime,
 ) -> Unmet | None:
     until = deadline(snapshot, dependency, since)
-    upstream = next((each for each in dependence.upstreams if each.name == dependency.job), None)
+    upstream = next((job for job in dependence.upstreams if job.name == dependency.job), None)
     if upstream is None:
         return Unmet(until, now >= until, f"on {dependency.job}: it is not known")
-    run = next((each for each in upstream.runs if each.instant == place.instant), UpstreamRun(place.instant))
+    run = next((run for run in upstream.runs if run.instant == place.instant), UpstreamRun(place.instant))
     at = _succeeded_at(dependency, upstream, run, now)
     if at is not None and (now < until or at <= until):
         return None
@@ -101,7 +103,7 @@ def _succeeded_at(dependency: Dependency, upstream: Upstream, run: UpstreamRun, 
 
 
 def _is_hopeless(dependency: Dependency, upstream: Upstream, run: UpstreamRun) -> bool:
-    """Whether it can succeed only if people repeat it; a success within a time is there or not."""
+    """Whether the job can succeed only if people run it again. A success within a time cannot come later."""
     if dependency.within is not None:
         return True
     is_decided = upstream.watermark is None or upstream.watermark >= run.instant or upstream.state in _GONE
@@ -124,14 +126,14 @@ def _words(dependency: Dependency, upstream: Upstream, run: UpstreamRun) -> str:
     return f"{name}: {said}" + (f"; it is {upstream.state}" if upstream.state else "")
 
 
-def _together(found: list[Unmet]) -> Unmet | None:
+def _together(waits: list[Unmet]) -> Unmet | None:
     """Return what several dependencies that are not met say together: the first that gives up decides."""
-    if len(found) < 2:
-        return found[0] if found else None
-    over = [each for each in found if each.is_over]
-    return Unmet(min(each.until for each in found), bool(over), " and ".join(each.said for each in over or found))
+    if len(waits) < 2:
+        return waits[0] if waits else None
+    over = [wait for wait in waits if wait.is_over]
+    return Unmet(min(wait.until for wait in waits), bool(over), " and ".join(wait.said for wait in over or waits))
 
 
-def first_deadline(found: Iterable[Unmet]) -> datetime | None:
+def first_deadline(waits: Iterable[Unmet]) -> datetime | None:
     """Return when the first of them gives up."""
-    return min((each.until for each in found), default=None)
+    return min((wait.until for wait in waits), default=None)

@@ -1,7 +1,7 @@
 """A step in the making: what an event has changed so far, run by run, and the Step that comes of it.
 
 Nothing is decided here. `advance` says what happens to a run; a Draft makes the run's new
-state, its row, and what the executor is to do about it.
+state, its row, and what the node is to do about it.
 """
 
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from everytick.domain.steps import (
     OccurrenceEnd,
     OccurrenceHeader,
     OccurrenceLife,
-    Row,
+    RunRow,
     RunState,
     Start,
     Step,
@@ -24,18 +24,18 @@ from everytick.domain.steps import (
     deadline,
 )
 
-# Bound here once: looking a member up in its class takes as long as calling a function.
+# Bound once: to look a member up in its class takes as long as to call a function.
 _PENDING, _RUNNING = RunStatus.PENDING, RunStatus.RUNNING
 _AWAITING_RETRY = OccurrenceStatus.AWAITING_RETRY
 
-# A run that ends while it waits ends as its last attempt did; every other attempt was cut short.
+# A run that ends while it waits ends as its last attempt did. After any other status it is canceled.
 _AS_LAST = {AttemptStatus.FAILED: RunStatus.FAILED, AttemptStatus.TIMEOUT: RunStatus.TIMEOUT}
 
 
 class Draft:
     """The parts of a life that an event can change, and what was decided so far."""
 
-    # Not slotted: what most events leave alone is then read from here and never set.
+    # Without slots: a field that most events do not change is read from the class and never set.
     end: tuple[OccurrenceStatus, str | None] | None = None
     resume_at: datetime | None = None
     release: bool = False
@@ -48,7 +48,7 @@ class Draft:
         self.started_at, self.claimed_at = life.started_at, life.claimed_at
         self.lost, self.cancel, self.expired, self.stop = life.lost, life.cancel, life.expired, life.stop
         # By place, since a task has one row at most.
-        self.rows: dict[int, Row] = {}
+        self.rows: dict[int, RunRow] = {}
         self.starts: list[Start] = []
         self.cancels: list[CancelAttempt] = []
         self.waits: list[int] = []
@@ -56,19 +56,25 @@ class Draft:
     @property
     def deadline(self) -> datetime | None:
         """When the occurrence is out of time."""
-        until = deadline(self.started_at, self.rules.execution_timeout)
-        return None if until is None else until + self.before.ahead
+        return deadline(self.started_at, self.rules.execution_timeout, self.before.ahead)
 
     def open(self, place: int, *, written: bool = False) -> None:
         """Begin the next attempt; one that does not follow from what is stored is written as a row of its own."""
         run, task, now = self.runs[place], self.rules.tasks[place], self.now
         number, first = run.attempts + 1, run.started_at or now
         self.runs[place] = opened = RunState(
-            _RUNNING, number, run.retries, run.last, None, first, now, None, run.error, None, run.waits
+            _RUNNING,
+            number,
+            run.retries,
+            run.last,
+            started_at=first,
+            attempt_started_at=now,
+            error=run.error,
+            waits=run.waits,
         )
         self.starts.append(Start(task.name, number, None if task.timeout is None else now + task.timeout))
         if written:
-            self.rows[place] = Row(task.name, number, AttemptStatus.RUNNING, now, None, None, opened)
+            self.rows[place] = RunRow(task.name, number, AttemptStatus.RUNNING, now, None, None, opened)
 
     def reopen(self, place: int) -> None:
         """Let this owner wait for the end of the open attempt, which began before."""
@@ -84,7 +90,7 @@ class Draft:
                 self.open(place, written=True)
 
     def open_unwritten(self, place: int, began: datetime) -> None:
-        """Take an attempt as open that a silent owner had begun, though no row tells of it."""
+        """Note an attempt as open that a silent owner had begun without a row."""
         run = self.runs[place]
         number, first = run.attempts + 1, run.started_at or began
         self.runs[place] = RunState(_RUNNING, number, run.retries, run.last, None, first, began, waits=run.waits)
@@ -107,18 +113,16 @@ class Draft:
             run.attempts,
             run.retries,
             attempt,
-            None,
-            first,
-            None,
-            now,
-            error,
-            result,
-            waits,
-            because_of,
-            out_of_time,
+            started_at=first,
+            ended_at=now,
+            error=error,
+            result=result,
+            waits=waits,
+            because_of=because_of,
+            out_of_time=out_of_time,
         )
         name = self.rules.tasks[place].name
-        self.rows[place] = Row(name, run.attempts, attempt, run.attempt_started_at, now, error, over)
+        self.rows[place] = RunRow(name, run.attempts, attempt, run.attempt_started_at, now, error, over)
 
     def again(
         self,
@@ -133,10 +137,17 @@ class Draft:
         waits = run.waits if wait is None else (*run.waits, wait)[-WAITS_KEPT:]
         retries = run.retries + (wait is not None)
         self.runs[place] = waiting = RunState(
-            _PENDING, run.attempts, retries, attempt, resume_at, run.started_at, None, None, error, None, waits
+            _PENDING,
+            run.attempts,
+            retries,
+            attempt,
+            resume_at=resume_at,
+            started_at=run.started_at,
+            error=error,
+            waits=waits,
         )
         name, began = self.rules.tasks[place].name, run.attempt_started_at
-        self.rows[place] = Row(name, run.attempts, attempt, began, self._no_earlier(began), error, waiting)
+        self.rows[place] = RunRow(name, run.attempts, attempt, began, self._no_earlier(began), error, waiting)
 
     def hold_back(self, place: int, until: datetime) -> None:
         """Let a run that is ready wait, so that it does not seem to have begun."""
@@ -162,20 +173,17 @@ class Draft:
             run.attempts,
             run.retries,
             run.last,
-            None,
-            run.started_at,
-            None,
-            self.now,
-            run.error,
-            None,
-            run.waits,
-            because_of,
-            out_of_time,
+            started_at=run.started_at,
+            ended_at=self.now,
+            error=run.error,
+            waits=run.waits,
+            because_of=because_of,
+            out_of_time=out_of_time,
         )
         self._write(place, closed)
 
     def close_pending(self, *, as_last: bool = False) -> None:
-        """End all that has no attempt open: what never began is skipped, the rest canceled or as its last attempt."""
+        """End every run without an open attempt: skipped if it never began, else canceled or as its last attempt."""
         for place, run in enumerate(self.runs):
             if run.status is _PENDING:
                 self.close(place, unfinished(run, as_last=as_last))
@@ -185,7 +193,15 @@ class Draft:
         run = self.runs[place]
         first, began = run.started_at, run.attempt_started_at
         self.runs[place] = RunState(
-            _RUNNING, run.attempts, run.retries, run.last, None, first, began, None, run.error, None, run.waits, name
+            _RUNNING,
+            run.attempts,
+            run.retries,
+            run.last,
+            started_at=first,
+            attempt_started_at=began,
+            error=run.error,
+            waits=run.waits,
+            because_of=name,
         )
 
     def tell(self, place: int, reason: str) -> None:
@@ -205,20 +221,19 @@ class Draft:
         self.runs[place] = run
         row = self.rows.get(place)
         if row is None:
-            self.rows[place] = Row(self.rules.tasks[place].name, 0, None, None, None, run.error, run)
+            self.rows[place] = RunRow(self.rules.tasks[place].name, 0, None, None, None, run.error, run)
         else:
-            self.rows[place] = Row(row.task, row.number, row.attempt, row.started_at, row.ended_at, row.error, run)
+            self.rows[place] = RunRow(row.task, row.number, row.attempt, row.started_at, row.ended_at, row.error, run)
 
     def _no_earlier(self, *moments: datetime | None) -> datetime:
         """Return now, or the latest of these: nothing ends before it began, though the clock was set back meanwhile."""
-        return max([self.now, *(each for each in moments if each is not None)])
+        return max([self.now, *(moment for moment in moments if moment is not None)])
 
     def step(self) -> Step:
         """Return the step, whole."""
         before, end, rows = self.before, self.end, self.rows
         writes = bool(rows) or end is not None or self.resume_at is not None or self.release
         number = before.number + 1
-        # By position here and in `life`: a call by name takes three times as long, and bench/advance.py has a bar.
         after = OccurrenceLife(
             self.status if end is None else end[0],
             tuple(self.runs),
@@ -227,13 +242,13 @@ class Draft:
             self.ready_at,
             self.started_at,
             self.claimed_at,
-            None if end is None else self._no_earlier(self.started_at, *(run.ended_at for run in self.runs)),
-            None if end is None else end[1],
-            self.lost,
-            self.cancel,
-            self.expired,
-            self.stop if self.is_owned else None,
-            before.ahead,
+            ended_at=None if end is None else self._no_earlier(self.started_at, *(run.ended_at for run in self.runs)),
+            error=None if end is None else end[1],
+            lost=self.lost,
+            cancel=self.cancel,
+            expired=self.expired,
+            stop=self.stop if self.is_owned else None,
+            ahead=before.ahead,
         )
         return Step(
             number,
@@ -242,11 +257,11 @@ class Draft:
             tuple(self.starts) if self.starts else (),
             tuple(self.cancels) if self.cancels else (),
             self._kept_waits() if self.waits and after.is_owned else (),
-            None if end is None else OccurrenceEnd(self.header, after),
-            self.resume_at,
-            self.release,
-            after.status is _AWAITING_RETRY and self.is_superseded_by_next(),
-            self.restores,
+            end=None if end is None else OccurrenceEnd(self.header, after),
+            resume_at=self.resume_at,
+            release=self.release,
+            superseded_by_next=after.status is _AWAITING_RETRY and self.is_superseded_by_next(),
+            restores=self.restores,
         )
 
     def _kept_waits(self) -> tuple[Wait, ...]:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from everytick.deciding.explain_coming import adjusted, held_by_open_pause, to_come, told_late
 from everytick.deciding.explain_stored import stored
 from everytick.deciding.explanation import Evidence, Explanation, Verdict, answer, at_the_time, neighbours, set_by_hand
-from everytick.deciding.unnamed import Taken, names, why_unnamed
+from everytick.deciding.unnamed_instants import TakenBy, names, why_unnamed
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.schedule import waits_for_end
 from everytick.domain.texts import JOB_AHEAD
@@ -19,10 +19,10 @@ from everytick.domain.upcoming import edition_in_force, editions_to_come
 _AHEAD = timedelta(minutes=1)
 
 _OF_SCHEDULE = {
-    Taken.WINDOW: Verdict.OUTSIDE_WINDOW,
-    Taken.CALENDAR: Verdict.EXCLUDED,
-    Taken.MOVED: Verdict.MOVED_BY_CLOCK,
-    Taken.DROPPED: Verdict.DROPPED_BY_CLOCK,
+    TakenBy.WINDOW: Verdict.OUTSIDE_WINDOW,
+    TakenBy.CALENDAR: Verdict.EXCLUDED,
+    TakenBy.MOVED: Verdict.MOVED_BY_CLOCK,
+    TakenBy.DROPPED: Verdict.DROPPED_BY_CLOCK,
 }
 
 
@@ -32,12 +32,12 @@ def explain(evidence: Evidence) -> Explanation:
     What was stored about it comes first, then what its schedule says of it, then what the
     planner would decide.
     """
-    found = stored(evidence)
-    if found is None:
-        found = adjusted(evidence) or held_by_open_pause(evidence) or _unnamed(evidence)
-    if found is None:
-        found = told_late(evidence) if evidence.at <= evidence.now else to_come(evidence)
-    return _with_promises(evidence, _said_parked(evidence, _said_ahead(evidence, _said_version(evidence, found))))
+    explanation = stored(evidence)
+    if explanation is None:
+        explanation = adjusted(evidence) or held_by_open_pause(evidence) or _unnamed(evidence)
+    if explanation is None:
+        explanation = told_late(evidence) if evidence.at <= evidence.now else to_come(evidence)
+    return _with_promises(evidence, _said_parked(evidence, _said_ahead(evidence, _said_version(evidence, explanation))))
 
 
 def _unnamed(evidence: Evidence) -> Explanation | None:
@@ -46,25 +46,25 @@ def _unnamed(evidence: Evidence) -> Explanation | None:
     job, schedule = at_the_time(evidence)
     if names(schedule, at) or at in set_by_hand(snapshot):
         return None
-    found = why_unnamed(schedule, at)
-    if found is not None:
-        said = f"it does not run: {found.text}" + (f", at {found.moved_to.isoformat()}" if found.moved_to else "")
-        return answer(evidence, _OF_SCHEDULE[found.taken], said, moved_to=found.moved_to)
+    unnamed = why_unnamed(schedule, at)
+    if unnamed is not None:
+        said = f"it does not run: {unnamed.text}" + (f", at {unnamed.moved_to.isoformat()}" if unnamed.moved_to else "")
+        return answer(evidence, _OF_SCHEDULE[unnamed.taken], said, moved_to=unnamed.moved_to)
     said = f"the schedule ({job.schedule.describe()}) names no such instant"
     if job.version > 1 and job.updated_at is not None and at <= job.updated_at:
         said += f", by version {job.version} of its definition, the oldest at hand"
     if waits_for_end(job.schedule) and snapshot.busy_count:
         said = "the next instant follows from the end of the occurrence that is not over yet"
-    near = [each.isoformat() for each in neighbours(schedule, at) if each is not None]
+    near = [instant.isoformat() for instant in neighbours(schedule, at) if instant is not None]
     return answer(evidence, Verdict.NOT_NAMED, f"{said}; the nearest are {' and '.join(near)}" if near else said)
 
 
-def _said_version(evidence: Evidence, found: Explanation) -> Explanation:
-    """Add to what is said of a time to come which version says it, if one is still to come into force."""
+def _said_version(evidence: Evidence, explanation: Explanation) -> Explanation:
+    """Add the version that will decide a future instant, if that version is not in force yet."""
     editions, now = evidence.snapshot.editions, evidence.now
     later = editions_to_come(editions, now) if evidence.at > now else []
     if not later:
-        return found
+        return explanation
     by = edition_in_force(editions, evidence.at - MICROSECOND)
     if by in later:
         assert by.in_force_after is not None, "it is to come"
@@ -74,29 +74,31 @@ def _said_version(evidence: Evidence, found: Explanation) -> Explanation:
         next_, moment = later[0].job.version, later[0].in_force_after
         assert moment is not None, "it is to come"
         said = f"by version {by.job.version}; version {next_} comes into force after {moment.isoformat()}"
-    return replace(found, text=f"{found.text}; {said}")
+    return replace(explanation, text=f"{explanation.text}; {said}")
 
 
-def _with_promises(evidence: Evidence, found: Explanation) -> Explanation:
+def _with_promises(evidence: Evidence, explanation: Explanation) -> Explanation:
     """Add the promises that were broken for the instant, and those that are likely to be."""
     if not evidence.breaches and not evidence.forecasts:
-        return found
-    told = [f"{each.kind} was broken: it was promised by {each.due_at.isoformat()}" for each in evidence.breaches]
-    told += [f"it {each}" for each in evidence.forecasts]
-    text = "; ".join((found.text, *told))
-    return replace(found, text=text, breaches=evidence.breaches, forecasts=evidence.forecasts)
+        return explanation
+    told = [f"{breach.kind} was broken: it was promised by {breach.due_at.isoformat()}" for breach in evidence.breaches]
+    told += [f"it {forecast}" for forecast in evidence.forecasts]
+    text = "; ".join((explanation.text, *told))
+    return replace(explanation, text=text, breaches=evidence.breaches, forecasts=evidence.forecasts)
 
 
-def _said_parked(evidence: Evidence, found: Explanation) -> Explanation:
-    """Add to what is said of an instant that is not decided yet why no plan of the job is written now."""
-    if not evidence.parked_reason or found.occurrence is not None or evidence.at <= evidence.snapshot.watermark:
-        return found
-    return replace(found, text=f"{found.text}; nothing of the job is planned now: {evidence.parked_reason}")
+def _said_parked(evidence: Evidence, explanation: Explanation) -> Explanation:
+    """Add to an undecided instant why the job is not planned now."""
+    if not evidence.parked_reason or explanation.occurrence is not None or evidence.at <= evidence.snapshot.watermark:
+        return explanation
+    return replace(explanation, text=f"{explanation.text}; nothing of the job is planned now: {evidence.parked_reason}")
 
 
-def _said_ahead(evidence: Evidence, found: Explanation) -> Explanation:
-    """Add to what is said of a time to come that a clock was ahead, if the job was decided about by that clock."""
-    watermark, name = evidence.snapshot.watermark, found.job
+def _said_ahead(evidence: Evidence, explanation: Explanation) -> Explanation:
+    """Add to a future instant that the store's clock was ahead when the job was planned."""
+    watermark, name = evidence.snapshot.watermark, explanation.job
     if evidence.at <= evidence.now or watermark <= evidence.now + _AHEAD:
-        return found
-    return replace(found, text=f"{found.text}; {JOB_AHEAD.format(name=name, watermark=watermark.isoformat())}")
+        return explanation
+    return replace(
+        explanation, text=f"{explanation.text}; {JOB_AHEAD.format(name=name, watermark=watermark.isoformat())}"
+    )

@@ -6,7 +6,7 @@ The planner itself is asked, with the job as it stands now.
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from everytick.deciding.explain_stored import VERDICT_OF_SPAN, behind_whom, of_span, span_of, words_of
+from everytick.deciding.explain_stored import VERDICT_OF_SPAN, occurrence_ahead, of_span, span_of, words_of
 from everytick.deciding.explanation import (
     Evidence,
     Explanation,
@@ -18,7 +18,7 @@ from everytick.deciding.explanation import (
     when,
 )
 from everytick.deciding.plan import plan
-from everytick.deciding.unnamed import names
+from everytick.deciding.unnamed_instants import names
 from everytick.domain.decisions import Creation, Plan
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import occurrence_id
@@ -31,12 +31,12 @@ _S = OccurrenceStatus
 
 def adjusted(evidence: Evidence) -> Explanation | None:
     """Return what a person did to this single instant: it was moved or skipped. A plan asks for this first."""
-    for each in evidence.snapshot.adjustments:
-        if each.at == evidence.at and each.vacates and evidence.at > evidence.snapshot.watermark:
-            by = f" {each.by_whom}" if each.by_whom else ""
-            if each.to is not None:
-                said = f"it is moved to {each.to.isoformat()}{by}"
-                return answer(evidence, Verdict.MOVED_BY_HAND, said, moved_to=each.to)
+    for adjustment in evidence.snapshot.adjustments:
+        if adjustment.at == evidence.at and adjustment.vacates and evidence.at > evidence.snapshot.watermark:
+            by = f" {adjustment.by_whom}" if adjustment.by_whom else ""
+            if adjustment.to is not None:
+                said = f"it is moved to {adjustment.to.isoformat()}{by}"
+                return answer(evidence, Verdict.MOVED_BY_HAND, said, moved_to=adjustment.to)
             return answer(evidence, Verdict.SKIPPED_BY_HAND, f"it is skipped{by}")
     return None
 
@@ -50,7 +50,7 @@ def held_by_open_pause(evidence: Evidence) -> Explanation | None:
     if not names(at_the_time(evidence)[1], at) and at not in set_by_hand(snapshot):
         return None
     by = f" by {pause.by}" if pause.by else ""
-    until = "until somebody resumes it" if pause.until is None else f"until {pause.until.isoformat()}"
+    until = "until a person resumes it" if pause.until is None else f"until {pause.until.isoformat()}"
     why = f" ({pause.reason})" if pause.reason else ""
     verb = "is" if pause.holds(evidence.now) or at > evidence.now else "was"
     said = f"the job {verb} paused{by}{why} since {pause.since.isoformat()}, {until}: "
@@ -110,7 +110,7 @@ def to_come(evidence: Evidence) -> Explanation:
     behind = _planned(evidence, plan(replace(alone, busy=snapshot.busy, busy_count=snapshot.busy_count), at))
     if behind is None or behind.verdict is Verdict.WILL_RUN:
         return told
-    held = min(snapshot.busy, key=lambda each: (each.line_at, each.id)).id
+    held = min(snapshot.busy, key=lambda occurrence: (occurrence.line_at, occurrence.id)).id
     text = f"{told.text}, unless {held} is still not over then: {behind.verdict} under overlap {job.settings.overlap}"
     return replace(told, text=text, behind=held)
 
@@ -121,7 +121,7 @@ def _at_that_moment(snapshot: JobSnapshot, at: datetime) -> JobSnapshot:
     return replace(
         snapshot,
         watermark=max(snapshot.watermark, at - MICROSECOND),
-        adjustments=tuple(each for each in snapshot.adjustments if at in (each.at, each.to)),
+        adjustments=tuple(adjustment for adjustment in snapshot.adjustments if at in (adjustment.at, adjustment.to)),
         reschedule=None if moved is not None and moved.to < at else moved,
         requests=(),
         more_requests=False,
@@ -136,7 +136,8 @@ def _planned(evidence: Evidence, decided: Plan) -> Explanation | None:
     """What a plan says about the instant; None if it does not speak of it."""
     own = occurrence_id(evidence.snapshot.job_id, evidence.at)
     created = sorted(
-        (each for each in decided.creations if each.scheduled_for == evidence.at), key=lambda each: each.id != own
+        (creation for creation in decided.creations if creation.scheduled_for == evidence.at),
+        key=lambda creation: creation.id != own,
     )
     if created:
         return _will_be(evidence, created[0])
@@ -147,14 +148,14 @@ def _planned(evidence: Evidence, decided: Plan) -> Explanation | None:
 def _will_be(evidence: Evidence, creation: Creation) -> Explanation:
     if creation.status in (_S.SKIPPED, _S.MISSED):
         said = words_of(creation.why, creation.detail)
-        return answer(evidence, VERDICT_OF_SPAN[creation.why], said, behind=behind_whom(creation.detail))
+        return answer(evidence, VERDICT_OF_SPAN[creation.why], said, behind=occurrence_ahead(creation.detail))
     waits = creation.detail.partition("waits for ")[2] if creation.status is _S.QUEUED else ""
     if waits:
         said = f"it will run as {creation.id} once it has what it depends on: it waits for {waits}"
         return answer(evidence, Verdict.WILL_RUN, said)
     if creation.status is _S.QUEUED:
         said = f"it will wait in line {creation.detail}".rstrip()
-        return answer(evidence, Verdict.WAITING_IN_LINE, said, behind=behind_whom(creation.detail))
+        return answer(evidence, Verdict.WAITING_IN_LINE, said, behind=occurrence_ahead(creation.detail))
     moved = moved_to_here(evidence)
     if (told := _spoken_of(evidence)) is not None:
         moved = ", ".join(filter(None, (moved, told)))
@@ -170,9 +171,13 @@ def _will_be(evidence: Evidence, creation: Creation) -> Explanation:
 def _spoken_of(evidence: Evidence) -> str | None:
     """Say what a person has said of the run at this time."""
     at, moved = evidence.at, evidence.snapshot.reschedule
-    told = [each for each in evidence.snapshot.adjustments if at in (each.at, each.to) and (each.to or each.at) == at]
+    told = [
+        adjustment
+        for adjustment in evidence.snapshot.adjustments
+        if at in (adjustment.at, adjustment.to) and (adjustment.to or adjustment.at) == at
+    ]
     if told:
-        return f"it is {' and '.join(each.detail for each in told)}"
+        return f"it is {' and '.join(adjustment.detail for adjustment in told)}"
     if moved is not None and moved.to == at:
         return f"it is the next run, set{f' by {moved.by}' if moved.by else ' by hand'}"
     return None

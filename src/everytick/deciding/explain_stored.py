@@ -4,7 +4,7 @@ from datetime import datetime
 
 from everytick.deciding.dependence import Unmet, unmet
 from everytick.deciding.explanation import Evidence, Explanation, Verdict, answer, moved_to_here, when
-from everytick.deciding.unnamed import names
+from everytick.deciding.unnamed_instants import names
 from everytick.domain.decisions import Span, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.occurrence import Cause, Occurrence
@@ -55,7 +55,10 @@ def stored(evidence: Evidence) -> Explanation | None:
     """What an occurrence or a span says; of several occurrences the schedule's own speaks."""
     span = span_of(evidence)
     own = occurrence_id(evidence.snapshot.job_id, evidence.at)
-    ranked = sorted(evidence.occurrences, key=lambda each: (each.id != own, each.cause is not Cause.SCHEDULE, each.id))
+    ranked = sorted(
+        evidence.occurrences,
+        key=lambda occurrence: (occurrence.id != own, occurrence.cause is not Cause.SCHEDULE, occurrence.id),
+    )
     if ranked and (span is None or _is_instant(ranked[0])):
         return _of_occurrence(evidence, ranked[0])
     return None if span is None else of_span(evidence, span)
@@ -77,42 +80,44 @@ def span_of(evidence: Evidence) -> Span | None:
     return None
 
 
-def _of_occurrence(evidence: Evidence, found: Occurrence) -> Explanation:
-    verdict, said = _verdict_of(evidence, found), _story_of(evidence, found)
-    asked = "" if found.cause is Cause.SCHEDULE else f"; {_OF_CAUSE[found.cause]}"
+def _of_occurrence(evidence: Evidence, occurrence: Occurrence) -> Explanation:
+    verdict, said = _verdict_of(evidence, occurrence), _story_of(evidence, occurrence)
+    asked_for = "" if occurrence.cause is Cause.SCHEDULE else f"; {_OF_CAUSE[occurrence.cause]}"
     moved = moved_to_here(evidence)
-    behind = behind_whom(found.reason or "")
+    behind = occurrence_ahead(occurrence.reason or "")
     if behind is None and verdict is Verdict.WAITING_IN_LINE:
-        behind = next((each.id for each in evidence.snapshot.busy), None)
-    return answer(evidence, verdict, said + asked + (f"; {moved}" if moved else ""), occurrence=found, behind=behind)
+        behind = next((active.id for active in evidence.snapshot.busy), None)
+    return answer(
+        evidence, verdict, said + asked_for + (f"; {moved}" if moved else ""), occurrence=occurrence, behind=behind
+    )
 
 
-def _verdict_of(evidence: Evidence, found: Occurrence) -> Verdict:
-    if _is_only_asked_for(found):
+def _verdict_of(evidence: Evidence, occurrence: Occurrence) -> Verdict:
+    if _is_only_asked_for(occurrence):
         return Verdict.WILL_RUN if evidence.at > evidence.now else Verdict.NOT_DECIDED_YET
-    if found.status is _S.PENDING and evidence.refused:
+    if occurrence.status is _S.PENDING and evidence.refused:
         return Verdict.UNKNOWN_TARGET
-    if found.status is _S.QUEUED and _unmet(evidence, found) is not None:
+    if occurrence.status is _S.QUEUED and _unmet(evidence, occurrence) is not None:
         return Verdict.WAITING_FOR_A_JOB
-    if found.status is _S.PENDING and evidence.held_back:
+    if occurrence.status is _S.PENDING and evidence.held_back:
         return Verdict.HELD_BACK
-    if found.status in _OF_STATUS:
-        return _OF_STATUS[found.status]
-    if found.status in (_S.SKIPPED, _S.MISSED):
+    if occurrence.status in _OF_STATUS:
+        return _OF_STATUS[occurrence.status]
+    if occurrence.status in (_S.SKIPPED, _S.MISSED):
         # What was skipped later than it was created says so in its error.
-        return _of_reason(found.error or found.reason or "")
-    return Verdict.CANCELED if found.started_at is None else Verdict.RAN
+        return _of_reason(occurrence.error or occurrence.reason or "")
+    return Verdict.CANCELED if occurrence.started_at is None else Verdict.RAN
 
 
-def _is_only_asked_for(found: Occurrence) -> bool:
+def _is_only_asked_for(occurrence: Occurrence) -> bool:
     """Whether it is a request that no plan has answered."""
-    return found.status is _S.PENDING and found.created_at is None and found.ready_at is None
+    return occurrence.status is _S.PENDING and occurrence.created_at is None and occurrence.ready_at is None
 
 
-def _unmet(evidence: Evidence, found: Occurrence) -> Unmet | None:
+def _unmet(evidence: Evidence, occurrence: Occurrence) -> Unmet | None:
     """What one in line waits for, where its job depends on others."""
     snapshot = evidence.snapshot
-    own = next((each for each in snapshot.waiting if each.id == found.id), None)
+    own = next((active for active in snapshot.waiting if active.id == occurrence.id), None)
     return None if own is None else unmet(snapshot, own, evidence.now)
 
 
@@ -120,15 +125,15 @@ def _waits_for(missing: Unmet) -> str:
     return f"it waits until {missing.until.isoformat()} for what it depends {missing.said}"
 
 
-def _story_of(evidence: Evidence, found: Occurrence) -> str:
-    missing = _unmet(evidence, found) if found.status is _S.QUEUED else None
-    match found.status:
-        case _S.PENDING if _is_only_asked_for(found) and evidence.at > evidence.now:
-            return f"it will run then as {found.id}"
-        case _S.PENDING if _is_only_asked_for(found):
+def _story_of(evidence: Evidence, occurrence: Occurrence) -> str:
+    missing = _unmet(evidence, occurrence) if occurrence.status is _S.QUEUED else None
+    match occurrence.status:
+        case _S.PENDING if _is_only_asked_for(occurrence) and evidence.at > evidence.now:
+            return f"it will run then as {occurrence.id}"
+        case _S.PENDING if _is_only_asked_for(occurrence):
             return "no node has planned it yet"
-        case _S.PENDING if found.ready_at is not None and found.ready_at > evidence.now:
-            return f"it is pending and may start at {found.ready_at.isoformat()}"
+        case _S.PENDING if occurrence.ready_at is not None and occurrence.ready_at > evidence.now:
+            return f"it is pending and may start at {occurrence.ready_at.isoformat()}"
         case _S.PENDING if evidence.refused:
             return f"it is pending, and no living node can run it: {evidence.refused}"
         case _S.PENDING if evidence.held_back:
@@ -138,39 +143,38 @@ def _story_of(evidence: Evidence, found: Occurrence) -> str:
         case _S.QUEUED if missing is not None:
             return _waits_for(missing)
         case _S.QUEUED:
-            return f"it waits in line ({found.reason})"
+            return f"it waits in line ({occurrence.reason})"
         case _S.RUNNING:
-            return f"it has been running since {when(found.started_at)} on {found.owner}"
+            return f"it has been running since {when(occurrence.started_at)} on {occurrence.owner}"
         case _S.AWAITING_RETRY:
             held_back = f", and then waits: {evidence.held_back}" if evidence.held_back else ""
-            return f"it waits for a retry at {when(found.ready_at)}{held_back}"
+            return f"it waits for a retry at {when(occurrence.ready_at)}{held_back}"
         case _S.SUPERSEDED:
-            return f"it gave way before it ran: {found.error or found.reason}"
+            return f"it gave way before it ran: {occurrence.error or occurrence.reason}"
         case _S.SKIPPED | _S.MISSED:
-            return f"it was {found.status}: {found.error or found.reason}"
-    why = f" ({found.error})" if found.error else ""
-    if found.started_at is None:
-        return f"it was {found.status} before it started{why}"
-    late = ", late" if found.late else ""
-    return f"it ran as {found.id}, from {when(found.started_at)} to {when(found.ended_at)}{late}: {found.status}{why}"
+            return f"it was {occurrence.status}: {occurrence.error or occurrence.reason}"
+    why = f" ({occurrence.error})" if occurrence.error else ""
+    if occurrence.started_at is None:
+        return f"it was {occurrence.status} before it started{why}"
+    late = ", late" if occurrence.late else ""
+    began, over = when(occurrence.started_at), when(occurrence.ended_at)
+    return f"it ran as {occurrence.id}, from {began} to {over}{late}: {occurrence.status}{why}"
 
 
 def _of_reason(reason: str) -> Verdict:
     """The verdict of an entry that was asked for by hand and turned away; its reason begins with the word."""
-    found = next(
-        (why for why in VERDICT_OF_SPAN if reason == why or reason.startswith((f"{why},", f"{why} on "))), Why.MISSED
-    )
-    return VERDICT_OF_SPAN[found]
+    said = (why for why in VERDICT_OF_SPAN if reason == why or reason.startswith((f"{why},", f"{why} on ")))
+    return VERDICT_OF_SPAN[next(said, Why.MISSED)]
 
 
 def of_span(evidence: Evidence, span: Span) -> Explanation:
     verdict, moved_to = VERDICT_OF_SPAN[span.why], None
-    said = words_of(span.why, span.detail) + _why_not_begun(evidence, behind_whom(span.detail))
+    said = words_of(span.why, span.detail) + _why_not_begun(evidence, occurrence_ahead(span.detail))
     if span.version != evidence.definitions[-1].version:
         said += f" (by version {span.version} of its definition)"
     if span.why in (Why.MOVED, Why.RESCHEDULED) and span.detail.startswith("to "):
         moved_to = datetime.fromisoformat(span.detail.removeprefix("to "))
-    return answer(evidence, verdict, said, span=span, behind=behind_whom(span.detail), moved_to=moved_to)
+    return answer(evidence, verdict, said, span=span, behind=occurrence_ahead(span.detail), moved_to=moved_to)
 
 
 def words_of(why: Why, detail: str) -> str:
@@ -215,7 +219,7 @@ def _why_not_begun(evidence: Evidence, behind: str | None) -> str:
     )
 
 
-def behind_whom(text: str) -> str | None:
+def occurrence_ahead(text: str) -> str | None:
     """The occurrence that a reason names."""
-    found = text.rpartition("behind ")[2] if "behind " in text else ""
-    return found.split()[0] if found.startswith("occ_") else None
+    behind = text.rpartition("behind ")[2] if "behind " in text else ""
+    return behind.split()[0] if behind.startswith("occ_") else None

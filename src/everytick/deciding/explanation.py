@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from everytick.deciding.forecast import LikelyBreach
-from everytick.deciding.unnamed import moved_here
+from everytick.deciding.unnamed_instants import moved_here
 from everytick.domain.decisions import Span
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
@@ -12,7 +12,7 @@ from everytick.domain.occurrence import Occurrence
 from everytick.domain.promises import Breach
 from everytick.domain.schedule import Schedule
 from everytick.domain.snapshots import Edition, JobSnapshot, PausedSpan
-from everytick.domain.upcoming import bound_schedule, in_force
+from everytick.domain.upcoming import bound_schedule, in_force, rescheduled_to
 from everytick.domain.values import value
 
 
@@ -40,7 +40,7 @@ class Verdict(StrEnum):
     SKIPPED_BY_HAND = "skipped by hand"
     MOVED_BY_HAND = "moved by hand"
     RESCHEDULED = "rescheduled"
-    MISSED = "missed by strategy"
+    MISSED = "missed and not made up for"
     COMPRESSED = "compressed into another"
     CUT_BY_CAP = "cut by the cap"
     OUTSIDE_WINDOW = "outside the window"
@@ -151,8 +151,12 @@ def neighbours(schedule: Schedule, at: datetime) -> tuple[datetime | None, datet
 
 
 def set_by_hand(snapshot: JobSnapshot) -> set[datetime]:
-    found = {each.to for each in snapshot.adjustments if each.to is not None and each.vacates and not each.done}
-    return found if snapshot.reschedule is None else found | {snapshot.reschedule.to}
+    by_hand = {
+        adjustment.to
+        for adjustment in snapshot.adjustments
+        if adjustment.to is not None and adjustment.vacates and not adjustment.done
+    }
+    return by_hand | {*rescheduled_to(snapshot)}
 
 
 def moved_to_here(evidence: Evidence) -> str | None:

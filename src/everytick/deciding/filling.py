@@ -1,8 +1,8 @@
 """Which instants of the past the open backfill of a job gets now, and when it is looked at again.
 
-A backfill stands outside its job's line. It takes a place only where no other occurrence wants one, so it holds back
-no instant of the schedule by more than one run. While others always want it, one of its occurrences
-stands in line with them: it is not starved either.
+A backfill is outside its job's line. It takes a place only if no other occurrence waits for one, so it holds back no
+instant of the schedule by more than one run. If others always wait, one of its occurrences stands in line with them, so
+that the backfill goes on too.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _WALKED = 2_000
 """Most instants that one plan walks past because they have an occurrence. The next plan goes on."""
 
 _LOOKED_AGAIN = timedelta(seconds=2)
-"""When what waits for a start is looked at again: no start wakes a job."""
+"""When a backfill is planned again that waits for a start: a start does not wake its job."""
 
 Named = tuple[datetime, datetime | None]
 
@@ -38,14 +38,16 @@ class Fills:
 
     __slots__ = ("awaits_ends", "filling", "newcomers", "wake_at")
 
-    def __init__(self, snapshot: JobSnapshot, job: Job, line: Line, now: datetime, wanted: int, limit: int) -> None:
+    def __init__(self, snapshot: JobSnapshot, job: Job, line: Line, now: datetime, limit: int) -> None:
         backfill = snapshot.backfill
         assert backfill is not None, "one is open"
         pace, paced_at = paced(backfill, now)
-        allowed, room = allowance(backfill, pace, now), _room(snapshot, job, backfill, line, wanted)
+        allowed, room = allowance(backfill, pace, now), _room(job, backfill, line)
         may = max(allowed if room is None else min(allowed, room), 0)
         most = max(min(may, limit), 0)
-        walk = _Walk(snapshot, job, backfill, most)
+        # What this plan creates has an occurrence too.
+        existing = backfill.existing | (line.newcomers - line.displaced.keys())
+        walk = _Walk(snapshot, job, replace(backfill, existing=existing), most)
         filled_at = now if walk.found else backfill.filled_at
         status = BackfillStatus.FILLED if walk.is_at_end else BackfillStatus.RUNNING
         self.newcomers = [
@@ -58,7 +60,7 @@ class Fills:
             pace,
             paced_at,
             filled_at,
-            tuple(each.id for each in self.newcomers),
+            tuple(newcomer.id for newcomer in self.newcomers),
             status,
         )
         self.awaits_ends = not walk.is_at_end and room is not None and room <= len(walk.found)
@@ -66,13 +68,13 @@ class Fills:
         if self.awaits_ends and allowed > 0 and not walk.is_cut:
             self.wake_at = None
         elif most < may and not walk.is_at_end:
-            # Only this plan's limit has kept the rest back: the next plan takes it.
+            # Only the limit of this plan was reached: the next plan goes on at once.
             self.wake_at = now
 
-    def written(self, made: set[str], cut: set[str], backfill: OpenBackfill) -> Filling:
-        """Return what is written if the plan makes these, and the line was cut before those, which are left."""
-        ids_ = tuple(id_ for id_ in self.filling.ids if id_ in made)
-        left = next((each.scheduled_for for each in self.newcomers if each.id in cut), None)
+    def written(self, created: set[str], cut: set[str], backfill: OpenBackfill) -> Filling:
+        """Return the backfill's new state after these creations; instants cut from the line remain."""
+        ids_ = tuple(id_ for id_ in self.filling.ids if id_ in created)
+        left = next((newcomer.scheduled_for for newcomer in self.newcomers if newcomer.id in cut), None)
         if left is None:
             return replace(self.filling, ids=ids_)
         after, through = (
@@ -144,7 +146,7 @@ def _of_their_time(
         until = max(min(until, backfill.known_through), since)
     if backfill.order.as_of_now:
         return (Edition(job),), since, until
-    past = next((each for each in snapshot.pasts if each.key == backfill.order.key), None)
+    past = next((past for past in snapshot.pasts if past.key == backfill.order.key), None)
     if past is None:
         return snapshot.editions, since, until
     if past.since is not None:
@@ -161,20 +163,21 @@ def _is_missing(snapshot: JobSnapshot, backfill: OpenBackfill, instant: datetime
     if ids.occurrence_id(snapshot.job_id, instant) in backfill.existing:
         return False
     return not any(
-        each.at == instant and each.kind is AdjustmentKind.MOVE and each.vacates for each in snapshot.adjustments
+        adjustment.at == instant and adjustment.kind is AdjustmentKind.MOVE and adjustment.vacates
+        for adjustment in snapshot.adjustments
     )
 
 
-def _room(snapshot: JobSnapshot, job: Job, backfill: OpenBackfill, line: Line, wanted: int) -> int | None:
-    """How many of its occurrences the job has a place for, beside the `wanted` others of this plan; None if any."""
+def _room(job: Job, backfill: OpenBackfill, line: Line) -> int | None:
+    """How many of its occurrences the job has a place for, behind all that are in line; None if any."""
     rule, most = backfill.order.overlap or asked_rule(job), job.settings.max_concurrent
     if rule is Overlap.ALLOW and most is None:
         return None
-    room = (most or 1) - line.busy_count - line.freed - max(line.in_the_way, 0) - wanted
-    if room > 0:
-        return room
-    own = [each for each in (*snapshot.busy, *snapshot.waiting) if each.cause is Cause.BACKFILL]
-    return 1 if not own and line.waiting_count + wanted < job.settings.max_queued else 0
+    places = (most or 1) - line.busy_count - line.freed - max(line.in_the_way, 0)
+    if places > 0:
+        return places
+    is_first = all(occurrence.cause is not Cause.BACKFILL for occurrence in (*line.busy, *line.waiting))
+    return 1 if is_first and line.waiting_count < job.settings.max_queued else 0
 
 
 def _filling(job_id: str, job: Job, backfill: OpenBackfill, now: datetime, place: int, named: Named) -> Newcomer:
@@ -185,7 +188,7 @@ def _filling(job_id: str, job: Job, backfill: OpenBackfill, now: datetime, place
     told = f"by backfill {backfill.id.removeprefix('backfill_')[:8]}{order.by and f' of {order.by}'}, {nth} of {count}"
     return Newcomer(
         id_,
-        # Behind everybody else, in its own order.
+        # After all other newcomers, in the backfill's own order.
         now + place * MICROSECOND,
         instant,
         Cause.BACKFILL,

@@ -23,7 +23,7 @@ LENGTHS_READ = 50
 """How many of the newest successes say how long a run usually takes."""
 
 _FEWEST = 3
-"""With fewer lengths there is nothing that is usual."""
+"""With fewer lengths no length counts as usual."""
 
 
 @value(frozen=True)
@@ -79,18 +79,18 @@ def forecasts(
     """
     if usual is None or seen.retire_at is not None or not job.enabled:
         return ()
-    promised, found = promises_of(job.settings), list[LikelyBreach]()
+    promised, breaches = promises_of(job.settings), list[LikelyBreach]()
     for state in states:
         if state.kind not in promised or state.breach is not None:
             continue
         if state.kind is PromiseKind.SUCCESS_WITHIN:
             within = promised[state.kind]
             assert isinstance(within, timedelta), "a success is promised within a length of time"
-            found += _late_success(seen, state, within, usual, started, now)
+            breaches += _late_success(seen, state, within, usual, started, now)
         else:
             clock = deadlines(promised[state.kind], job)
-            found += _late_instants(job, seen, state.kind, clock, usual, started, now)
-    return tuple(found)
+            breaches += _late_instants(job, seen, state.kind, clock, usual, started, now)
+    return tuple(breaches)
 
 
 def _late_success(
@@ -102,7 +102,7 @@ def _late_success(
     now: datetime,
 ) -> Iterator[LikelyBreach]:
     success = None if seen.last_success is None else seen.last_success.ended_at
-    anchor = max(each for each in (state.judged_through, state.held_through, success) if each is not None)
+    anchor = max(moment for moment in (state.judged_through, state.held_through, success) if moment is not None)
     due_at, following = anchor + within, next_run(seen, now)
     begins = [run.started_at for run in started if run.started_at is not None]
     first = min(begins, default=now if seen.waiting_count or seen.busy_count else following)
@@ -155,19 +155,22 @@ def _to_come(
 ) -> Iterator[tuple[datetime, tuple[datetime, datetime], str]]:
     """Give the instants of the schedule that are not over, and the next one: between which moments each begins."""
     begun = {run.id: run.started_at for run in started if run.started_at is not None}
-    line = sorted((*seen.busy, *seen.waiting), key=lambda each: (each.status is OccurrenceStatus.QUEUED, each.line_at))
+    line = sorted(
+        (*seen.busy, *seen.waiting),
+        key=lambda occurrence: (occurrence.status is OccurrenceStatus.QUEUED, occurrence.line_at),
+    )
     room = job.settings.max_concurrent or (len(line) + 1 if job.settings.overlap is Overlap.ALLOW else 1)
-    for place, each in enumerate(line):
-        begin = begun.get(each.id)
-        if each.cause is not Cause.SCHEDULE:
+    for place, occurrence in enumerate(line):
+        begin = begun.get(occurrence.id)
+        if occurrence.cause is not Cause.SCHEDULE:
             continue
         if begin is not None:
-            yield each.scheduled_for, (begin, begin), f"started at {begin.isoformat()}, "
+            yield occurrence.scheduled_for, (begin, begin), f"started at {begin.isoformat()}, "
             continue
-        turns = place // room if each.status is OccurrenceStatus.QUEUED else 0
+        turns = place // room if occurrence.status is OccurrenceStatus.QUEUED else 0
         before = f"{place} before it in the queue, " if turns else ""
         said = f"not started yet, {before}"
-        yield each.scheduled_for, (now + turns * usual.low, now + turns * usual.high), said
+        yield occurrence.scheduled_for, (now + turns * usual.low, now + turns * usual.high), said
     following = next_run(seen, now)
     if following is not None:
         yield following, (following, following), f"it starts at {following.isoformat()}, "

@@ -54,7 +54,7 @@ class ConsentNeeded:
 
 
 def judge(jobs: Collection[Job], cost: Cost, confirm_above: int) -> ConsentNeeded:
-    """Return what an operation needs that touches these jobs as they are stored, and creates so many runs."""
+    """Return who has to agree to an operation on these stored jobs that creates this many runs."""
     reasons = [f"job '{shown(job.name)}' is protected{_by_two(job)}" for job in jobs if job.is_protected]
     consent = Consent.CONFIRM if reasons else Consent.AUTO
     if any(job.settings.protected is Protected.TWO_PEOPLE for job in jobs):
@@ -87,8 +87,8 @@ def _person_of(by: str) -> str:
 def _due(snapshot: JobSnapshot | None, now: datetime) -> int:
     if snapshot is None or any(pause.holds(now) for pause in snapshot.pauses):
         return 0
-    found = due(snapshot, snapshot.editions[-1].job, now)
-    return sum(candidate.refusal is None for candidate in found.candidates)
+    instants = due(snapshot, snapshot.editions[-1].job, now)
+    return sum(candidate.refusal is None for candidate in instants.candidates)
 
 
 def _by_two(job: Job) -> str:

@@ -14,7 +14,7 @@ from everytick.domain.snapshots import Active
 
 def unwanted(waiting: Sequence[Active], recovery: Recovery, narrowed_at: datetime) -> list[Active]:
     """Return those in line, the oldest first, that a strategy would not have kept at that moment."""
-    late = [each for each in waiting if each.late and each.cause is Cause.SCHEDULE]
+    late = [occurrence for occurrence in waiting if occurrence.late and occurrence.cause is Cause.SCHEDULE]
     match recovery.strategy:
         case Strategy.EXECUTE_ALL | Strategy.COMPRESSED:
             return []
@@ -24,7 +24,7 @@ def unwanted(waiting: Sequence[Active], recovery: Recovery, narrowed_at: datetim
             return late[:-1]
     assert recovery.strategy is Strategy.BOUNDED_WINDOW, f"{recovery.strategy} is a strategy without a rule"
     edge = None if recovery.max_duration is None else narrowed_at - recovery.max_duration
-    inside = [each for each in late if edge is None or each.scheduled_for > edge]
+    inside = [occurrence for occurrence in late if edge is None or occurrence.scheduled_for > edge]
     most = len(inside) if recovery.max_occurrences is None else recovery.max_occurrences
-    kept = {each.id for each in inside[max(len(inside) - most, 0) :]}
-    return [each for each in late if each.id not in kept]
+    kept_ids = {occurrence.id for occurrence in inside[max(len(inside) - most, 0) :]}
+    return [occurrence for occurrence in late if occurrence.id not in kept_ids]

@@ -60,29 +60,29 @@ class Newcomer:
 class Newcomers:
     """All newcomers of a plan, in the order of the line.
 
-    `asked` are those whom no schedule names, in order.
+    `asked` are those that no schedule names, in order.
     """
 
-    __slots__ = ("asked", "found", "job", "snapshot")
+    __slots__ = ("asked", "instants", "job", "snapshot")
 
-    def __init__(self, snapshot: JobSnapshot, job: Job, found: DueInstants, now: datetime) -> None:
-        self.snapshot, self.job, self.found = snapshot, job, found
+    def __init__(self, snapshot: JobSnapshot, job: Job, instants: DueInstants, now: datetime) -> None:
+        self.snapshot, self.job, self.instants = snapshot, job, instants
         self.asked = [self._asked(request, now) for request in snapshot.requests]
 
     def in_order(self) -> Iterator[Newcomer]:
         """Give all newcomers by (line_at, id). An id is made only when its turn comes."""
-        job_id, found, rules = self.snapshot.job_id, self.found, self._rules()
-        instants = (_due(job_id, found, rules, each) for each in found.candidates)
-        if not self.asked and not found.adjusted:
-            return instants
-        line = sorted(instants, key=_place) if found.adjusted else instants
-        return merge(line, sorted(self.asked, key=_place), key=_place)
+        job_id, instants, rules = self.snapshot.job_id, self.instants, self._rules()
+        newcomers = (_due(job_id, instants, rules, candidate) for candidate in instants.candidates)
+        if not self.asked and not instants.adjusted:
+            return newcomers
+        line = sorted(newcomers, key=place_in_line) if instants.adjusted else newcomers
+        return merge(line, sorted(self.asked, key=place_in_line), key=place_in_line)
 
     def _rules(self) -> tuple[Overlap, Overlap]:
         """Return the overlap rule of the instant on time, and the one of late instants.
 
-        A catch-up costs no live instant: what would be refused, or would cancel, because of it stands
-        behind it; where late ones are skipped it is skipped as they are.
+        Late instants must not cost a live one. If the live rule would skip or cancel, the live
+        instant waits behind them; with `late_overlap` skip it is skipped too.
         """
         settings = self.job.settings
         late = _LATE_RULES[settings.late_overlap]
@@ -92,11 +92,13 @@ class Newcomers:
 
     def _catches_up(self) -> bool:
         """Whether late ones of the schedule are kept now, or wait in line, or what fills the past is active."""
-        kept, on_time, snapshot = self.found.candidates, self.found.on_time, self.snapshot
+        instants, snapshot = self.instants, self.snapshot
         return (
-            any(each.refusal is None and each.instant != on_time for each in kept)
-            or any(each.late and each.cause is Cause.SCHEDULE for each in snapshot.waiting)
-            or any(each.cause is Cause.BACKFILL for each in (*snapshot.waiting, *snapshot.busy))
+            any(
+                candidate.refusal is None and candidate.instant != instants.on_time for candidate in instants.candidates
+            )
+            or any(occurrence.late and occurrence.cause is Cause.SCHEDULE for occurrence in snapshot.waiting)
+            or any(occurrence.cause is Cause.BACKFILL for occurrence in (*snapshot.waiting, *snapshot.busy))
         )
 
     def _asked(self, request: Request, now: datetime) -> Newcomer:
@@ -108,41 +110,41 @@ class Newcomers:
         """What fills one past instant: it covers what the definition of its time says."""
         instant = request.scheduled_for
         assert instant is not None, "it says which instant it fills"
-        past = next((each for each in self.snapshot.pasts if each.key == request.key), None)
+        past = next((past for past in self.snapshot.pasts if past.key == request.key), None)
         editions = self.snapshot.editions if past is None else (*past.editions, *self.snapshot.editions)
-        named = next((each for each in past_instants(editions, instant - MICROSECOND, instant)), (instant, None))
+        named = next(past_instants(editions, instant - MICROSECOND, instant), (instant, None))
         return replace(requested(self.snapshot.job_id, self.job, request), covers_after=named[1])
 
 
-def _place(newcomer: Newcomer) -> tuple[datetime, str]:
+def place_in_line(newcomer: Newcomer) -> tuple[datetime, str]:
+    """Return what newcomers are sorted by."""
     return newcomer.line_at, newcomer.id
 
 
-def _due(job_id: str, found: DueInstants, rules: tuple[Overlap, Overlap], candidate: Candidate) -> Newcomer:
+def _due(job_id: str, instants: DueInstants, rules: tuple[Overlap, Overlap], candidate: Candidate) -> Newcomer:
     instant, named_for = candidate.instant, candidate.named_for
-    late = instant != found.on_time
+    late = instant != instants.on_time
     return Newcomer(
-        ids.occurrence_id(job_id, named_for),
-        instant,
-        instant,
-        Cause.SCHEDULE,
-        rules[late],
-        candidate.before,
-        named_for,
-        late,
-        candidate,
-        None,
-        candidate.refusal,
+        id=ids.occurrence_id(job_id, named_for),
+        line_at=instant,
+        scheduled_for=instant,
+        cause=Cause.SCHEDULE,
+        rule=rules[late],
+        covers_after=candidate.before,
+        covers_through=candidate.covers_through or named_for,
+        late=late,
+        candidate=candidate,
+        refusal=candidate.refusal,
     )
 
 
 def requested(job_id: str, job: Job, request: Request, refusal: Refusal | None = None) -> Newcomer:
     """Return what one request asks for, under the rule that was named with it."""
-    asked = request.line_at
-    scheduled_for = request.scheduled_for or asked
+    line_at = request.line_at
+    scheduled_for = request.scheduled_for or line_at
     return Newcomer(
         request.occurrence_id(job_id),
-        asked,
+        line_at,
         scheduled_for,
         request.cause,
         request.overlap or asked_rule(job),

@@ -1,10 +1,10 @@
 """Which ends of a job its receivers are told of: the first failure of an outage, and the first success after it.
 
 An outage is a row of failures in the order of ends. Whether an end begins or ends one is a function of the history
-alone, so the same report told twice, late or out of order leads to the same notices. Runs that people ask for past
-instants are judged among themselves: that a replay of last month succeeds does not end the outage of today.
+alone, so a report that comes twice, late or out of order leads to the same notices. Requested runs of past instants
+are judged among themselves: a replay of last month that succeeds does not end today's outage.
 
-A notice is a run that is asked for, of a job of its own: it is retried, kept and explained like any other run.
+A notice is a run of a job of its own: it is retried, stored and explained like any other run.
 """
 
 import json
@@ -17,8 +17,8 @@ from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.notices import OWNER, NoticeKind, Notify
 from everytick.domain.occurrence import Cause, Occurrence, TaskRun
 from everytick.domain.payload import Payload, payload
+from everytick.domain.policy_checks import as_data
 from everytick.domain.promises import Breach
-from everytick.domain.reading import as_data
 from everytick.domain.retry import Retry
 from everytick.domain.rollouts import RolloutVerdict, Way
 from everytick.domain.statuses import FAILURES, OccurrenceStatus, RunStatus
@@ -44,6 +44,8 @@ _LONGEST_ERROR = 4_000
 """Characters of an error in an event: a command has to take all of it in one environment variable."""
 
 _LONGEST_TASK_ERROR = 2_000
+"""Characters of the error of one task in an event."""
+
 _MOST_TASKS = 5
 _FAILED_RUNS = frozenset({RunStatus.FAILED, RunStatus.TIMEOUT})
 
@@ -51,7 +53,7 @@ _RETRY = Retry(max=36, interval="1s", factor=2, max_interval="1h", jitter=0.1)
 """A receiver that is away for a day is still told: twelve tries in the first hour, then one each hour."""
 
 _SIGN_RETRY = Retry(max=5, interval="1s", factor=2, max_interval="30s", jitter=0.1)
-"""A sign of life that comes hours late is none: the next success sends another."""
+"""A sign of life is of no use hours later: the next success sends another."""
 
 
 @value
@@ -69,12 +71,12 @@ def notices_of(occurrence_id: str, ends: Iterable[Occurrence], *, tells_success:
     followed another end. With `tells_success` its own success is told, unless it was of a past instant: that the job
     did last month's work again is no sign that it runs today.
     """
-    known = {each.id: each for each in ends if each.status in NEWS and each.ended_at is not None}
+    known = {end.id: end for end in ends if end.status in NEWS and end.ended_at is not None}
     if occurrence_id not in known:
         return ()
     own = known[occurrence_id]
-    peers = (each for each in known.values() if past_cause(each) is past_cause(own))
-    row = sorted(peers, key=lambda each: (each.ended_at, each.id))
+    peers = (end for end in known.values() if past_cause(end) is past_cause(own))
+    row = sorted(peers, key=lambda end: (end.ended_at, end.id))
     place = row.index(own)
     judged = (_judged(row[at - 1] if at else None, row[at]) for at in range(place, min(place + 2, len(row))))
     notices = tuple(notice for notice in judged if notice is not None)
@@ -83,7 +85,7 @@ def notices_of(occurrence_id: str, ends: Iterable[Occurrence], *, tells_success:
 
 
 def past_cause(end: Occurrence) -> Cause | None:
-    """Return by what a run of a past instant was asked for; None for a run of its own time."""
+    """Return the cause of a run of a past instant; None for a run of its own time."""
     is_of_past = end.cause in (Cause.BACKFILL, Cause.REPLAY) or (
         end.cause is Cause.TRIGGER and end.line_at is not None and end.scheduled_for < end.line_at
     )

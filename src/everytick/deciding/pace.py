@@ -4,19 +4,28 @@ No minute sees more starts than the pace: what began within the last minute and 
 both counted before another one is made. Everything made before may begin in the same minute as the new one.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from everytick.domain.backfills import WINDOW, OpenBackfill
+from everytick.domain.snapshots import JobSnapshot
 
 SLOW = timedelta(milliseconds=500)
-"""A store that takes longer than this to answer a planner has enough to do: it usually takes a few milliseconds."""
+"""A store that answers a planner later than this is busy: it usually takes a few milliseconds."""
 
 FAILED_SHARE = 4
-"""Where one end of so many is a failure, the pace is halved."""
+"""The pace is halved if at least one end in this many is a failure."""
 
 _SECOND = timedelta(seconds=1)
 _GATHERED = timedelta(seconds=10)
-"""What a planner that came late may make at once: as much as this time would have brought."""
+"""A planner that comes late may create at once what this time would have allowed."""
+
+
+def with_latency(snapshot: JobSnapshot, seconds: float) -> JobSnapshot:
+    """Return the snapshot with how long the store took to answer the planner, which only an open backfill asks for."""
+    if snapshot.backfill is None:
+        return snapshot
+    return replace(snapshot, backfill=replace(snapshot.backfill, latency=timedelta(seconds=seconds)))
 
 
 def paced(backfill: OpenBackfill, now: datetime) -> tuple[int, datetime]:
@@ -49,7 +58,7 @@ def next_at(backfill: OpenBackfill, pace: int, now: datetime) -> datetime:
 
 
 def looked_again(pace: int) -> timedelta:
-    """Return when a backfill is planned again that may make more then: in a second, or as late as the pace asks for."""
+    """Return after how long a backfill may create more: a second, or the time that the pace asks for."""
     return max(_SECOND, WINDOW / pace)
 
 

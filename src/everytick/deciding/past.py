@@ -8,6 +8,7 @@ from everytick.domain.snapshots import Edition
 from everytick.domain.upcoming import effective
 
 _AT_ONCE = 100
+"""Instants that a schedule is asked for at once: a reader that stops early has cost no more than these."""
 
 
 def past_instants(
@@ -34,6 +35,7 @@ def past_instants_back(
     editions: Sequence[Edition], after: datetime, through: datetime
 ) -> Iterator[tuple[datetime, datetime | None]]:
     """Give the same instants, newest first."""
+    editions = effective(editions)
     for place in reversed(range(len(editions))):
         begin, end = after, through
         since = editions[place].in_force_after if place else None
@@ -52,9 +54,9 @@ def past_instants_back(
 
 def _named(edition: Edition, after: datetime, through: datetime) -> Iterator[tuple[datetime, datetime | None]]:
     schedule = edition.job.bound(None)
-    while found := schedule.instants(after, through, _AT_ONCE):
-        before = schedule.last_at(found[0] - MICROSECOND)
-        for instant in found:
+    while instants := schedule.instants(after, through, _AT_ONCE):
+        before = schedule.last_at(instants[0] - MICROSECOND)
+        for instant in instants:
             yield instant, before
             before = instant
-        after = found[-1]
+        after = instants[-1]

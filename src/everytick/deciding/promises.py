@@ -1,9 +1,8 @@
 """Which promises of a job are broken, and which are kept again.
 
-An instant is kept if one of its runs has started, or ended well, by the moment that was promised. It is excused if
-people have decided that it does not run: they paused, disabled or braked the job, skipped, moved or canceled it.
-Whatever else became of it is a breach: no node planned it, it waited, it failed, it was missed or left out since the
-job was busy.
+An instant is kept if one of its runs has started, or ended well, by the promised moment. It is excused if people have
+decided that it does not run: they paused, disabled or braked the job, skipped, moved or canceled it. Otherwise it is
+a breach: no node planned it, it waited, it failed, it was missed, or left out since the job was busy.
 
 A breach is one row of instants that were not kept; the next one that is kept ends it. So a job that is always a little
 late is one breach, and not one for each instant. Of `success_within` it is one stretch of time without a success.
@@ -40,11 +39,11 @@ from everytick.domain.values import value
 from everytick.schedules.deadlines import Deadlines, deadlines
 
 SETTLE = timedelta(seconds=2)
-"""A promise is judged so long after its moment: what happened just in time may still be on its way to the store."""
+"""How long after its moment a promise is judged: the record of a timely start may still be on its way to the store."""
 
 RECHECK, LEAST_RECHECK = timedelta(seconds=5), timedelta(minutes=5)
-"""How often a broken promise is looked at, so that people hear soon that it is kept again: at first, and at last. In
-between it is after a tenth of the time that it lasts already: many jobs may be broken at once, and for long."""
+"""The shortest and the longest wait before a broken promise is judged again. In between it is a tenth of the time that
+the breach lasts already: people hear soon that the promise is kept again, and long breaches cost little."""
 
 _S = OccurrenceStatus
 
@@ -53,41 +52,42 @@ _EXCUSED = frozenset({Why.ADJUSTED, Why.MOVED, Why.RESCHEDULED, Why.DISABLED, Wh
 
 _SHORTEST, _LONGEST = timedelta(seconds=30), timedelta(minutes=10)
 _COUNTED = 10_000
+"""Up to this many instants of a span are counted; more of them are told as so many."""
 
 
-def judge(found: PromiseSnapshot, now: datetime) -> Judgement:
+def judge(snapshot: PromiseSnapshot, now: datetime) -> Judgement:
     """Return where the promise stands now, the breaches that began or ended, and when to look again."""
-    seen, state = found.seen, _with_hold(found, now)
+    seen, state = snapshot.seen, _with_hold(snapshot, now)
     job = seen.editions[-1].job
     promised = promises_of(job.settings).get(state.kind)
     if promised is None or seen.retire_at is not None:
-        return _withdrawn(found, state, now)
+        return _withdrawn(snapshot, state, now)
     if state.kind is PromiseKind.SUCCESS_WITHIN:
         assert isinstance(promised, timedelta), "a success is promised within a length of time"
-        return _judge_successes(found, state, promised, now)
-    return _Instants(found, state, deadlines(promised, job), now).judgement()
+        return _judge_successes(snapshot, state, promised, now)
+    return _Instants(snapshot, state, deadlines(promised, job), now).judgement()
 
 
-def _withdrawn(found: PromiseSnapshot, state: PromiseState, now: datetime) -> Judgement:
+def _withdrawn(snapshot: PromiseSnapshot, state: PromiseState, now: datetime) -> Judgement:
     """End what goes on: the job, or its promise, was taken back."""
     ended = () if state.breach is None else (replace(state.breach, ended_at=now, is_withdrawn=True),)
-    return Judgement(found.job_id, replace(state, breach=None, check_at=None), ended)
+    return Judgement(snapshot.job_id, replace(state, breach=None, check_at=None), ended)
 
 
 # ---------------------------------------------------------------------------------------------- pauses and disabling
 
 
-def _with_hold(found: PromiseSnapshot, now: datetime) -> PromiseState:
+def _with_hold(snapshot: PromiseSnapshot, now: datetime) -> PromiseState:
     """Return the state with the time for which the job was last paused or disabled."""
-    state, hold = found.state, _hold(found, now)
+    state, hold = snapshot.state, _hold(snapshot, now)
     was_held = state.held_after is not None and (state.held_through is None or state.held_through > now)
     if hold is not None:
         after, through = hold
         begin = min(after, state.held_after) if was_held and state.held_after is not None else after
         return replace(state, held_after=begin, held_through=through)
     if was_held:
-        return replace(state, held_through=_end_of_hold(found, now))
-    over = [pause for pause in found.seen.pauses if pause.until is not None and pause.until <= now]
+        return replace(state, held_through=_end_of_hold(snapshot, now))
+    over = [pause for pause in snapshot.seen.pauses if pause.until is not None and pause.until <= now]
     newest = max(over, key=lambda pause: pause.until or now, default=None)
     if newest is not None and (state.held_through is None or (newest.until or now) > state.held_through):
         # It came and went while no node looked.
@@ -95,46 +95,46 @@ def _with_hold(found: PromiseSnapshot, now: datetime) -> PromiseState:
     return state
 
 
-def _hold(found: PromiseSnapshot, now: datetime) -> tuple[datetime, datetime | None] | None:
+def _hold(snapshot: PromiseSnapshot, now: datetime) -> tuple[datetime, datetime | None] | None:
     """Return since when and until when nothing is owed; None if something is.
 
     The job is disabled, paused, braked, has not begun yet, or is over: nothing of its schedule is to come and nothing
     runs.
     """
-    seen = found.seen
+    seen = snapshot.seen
     if seen.retire_at is not None or not in_force(seen.editions, now).enabled:
         since = seen.editions[-1].in_force_after
         return (now if since is None else min(since, now)), None
-    pause = next((each for each in seen.pauses if each.since <= now and each.holds(now)), None)
+    pause = next((pause for pause in seen.pauses if pause.since <= now and pause.holds(now)), None)
     if pause is not None:
         return pause.since, pause.until
-    if found.brake is not None:
-        return found.brake.since, found.brake.until
+    if snapshot.brake is not None:
+        return snapshot.brake.since, snapshot.brake.until
     if is_active(seen, now):
         return None
     start = in_force(seen.editions, now).settings.start
     return now, None if start is None or start <= now else start
 
 
-def _end_of_hold(found: PromiseSnapshot, now: datetime) -> datetime:
+def _end_of_hold(snapshot: PromiseSnapshot, now: datetime) -> datetime:
     """Return when the pause ended, or the job was enabled; now where a plan has taken the record of it away."""
-    seen, began = found.seen, found.state.held_after
+    seen, began = snapshot.seen, snapshot.state.held_after
     ends = [pause.until for pause in seen.pauses if pause.until is not None]
     for before, after in zip(seen.editions, seen.editions[1:], strict=False):
         if after.in_force_after is not None and after.job.enabled and not before.job.enabled:
             ends.append(after.in_force_after)
-    return max((each for each in ends if each <= now and (began is None or each >= began)), default=now)
+    return max((end for end in ends if end <= now and (began is None or end >= began)), default=now)
 
 
 # ------------------------------------------------------------------------------------------------------- success_within
 
 
-def _judge_successes(found: PromiseSnapshot, state: PromiseState, within: timedelta, now: datetime) -> Judgement:
+def _judge_successes(snapshot: PromiseSnapshot, state: PromiseState, within: timedelta, now: datetime) -> Judgement:
     """Judge by the last two successes. A stretch without one is told only where these two prove it."""
-    seen, breach = found.seen, state.breach
+    seen, breach = snapshot.seen, state.breach
     is_held = state.held_after is not None and (state.held_through is None or state.held_through > now)
     known = (seen.other_success, seen.last_success)
-    successes = sorted(each.ended_at for each in known if each is not None and each.ended_at <= now)
+    successes = sorted(success.ended_at for success in known if success is not None and success.ended_at <= now)
     anchor, written = state.judged_through, list[Breach]()
     if state.held_through is not None and state.held_through <= now:
         anchor = max(anchor, state.held_through)
@@ -152,7 +152,7 @@ def _judge_successes(found: PromiseSnapshot, state: PromiseState, within: timede
         written.append(breach)
     if breach is not None:
         check_at: datetime | None = _again_at(breach, now)
-    elif found.brake is not None:
+    elif snapshot.brake is not None:
         # Its release does not make promises due.
         check_at = now + LEAST_RECHECK
     elif is_held:
@@ -160,7 +160,7 @@ def _judge_successes(found: PromiseSnapshot, state: PromiseState, within: timede
     else:
         check_at = due_at + SETTLE + MICROSECOND
     after = replace(state, judged_through=anchor, breach=breach, check_at=check_at)
-    return Judgement(found.job_id, after, tuple(written))
+    return Judgement(snapshot.job_id, after, tuple(written))
 
 
 def _again_at(breach: Breach, now: datetime) -> datetime:
@@ -194,10 +194,10 @@ class _Item:
 class _Instants:
     """The instants after the last judgement: what became of each, and what follows for the promise."""
 
-    def __init__(self, found: PromiseSnapshot, state: PromiseState, clock: Deadlines, now: datetime) -> None:
-        self.found, self.state, self.clock, self.now = found, state, clock, now
+    def __init__(self, snapshot: PromiseSnapshot, state: PromiseState, clock: Deadlines, now: datetime) -> None:
+        self.snapshot, self.state, self.clock, self.now = snapshot, state, clock, now
         self.runs = defaultdict[datetime, list[PromisedRun]](list)
-        for run in found.runs:
+        for run in snapshot.runs:
             self.runs[run.scheduled_for].append(run)
         self.is_cut = False
         self.through = self._due_through()
@@ -205,10 +205,10 @@ class _Instants:
 
     def _due_through(self) -> datetime:
         """Return the last instant that can be judged now: it is due, and everything before it was read."""
-        found, through = self.found, self.clock.passed(self.now - SETTLE)
+        snapshot, through = self.snapshot, self.clock.passed(self.now - SETTLE)
         for rows, last in (
-            (found.runs, found.runs[-1].scheduled_for - MICROSECOND if found.runs else None),
-            (found.spans, found.spans[-1].through if found.spans else None),
+            (snapshot.runs, snapshot.runs[-1].scheduled_for - MICROSECOND if snapshot.runs else None),
+            (snapshot.spans, snapshot.spans[-1].through if snapshot.spans else None),
         ):
             if len(rows) >= READ_AT_ONCE and last is not None and last < through:
                 through, self.is_cut = last, True
@@ -216,7 +216,7 @@ class _Instants:
 
     def _named(self) -> list[datetime]:
         """Return the instants that no plan has decided: all that can be judged, and the next one."""
-        seen, after = self.found.seen, self.state.judged_through
+        seen, after = self.snapshot.seen, self.state.judged_through
         names = upcoming(seen, after, 2)
         if len(names) == 2 and names[-1] <= self.through:
             names = upcoming(seen, after, READ_AT_ONCE)
@@ -226,7 +226,7 @@ class _Instants:
         return [name for name in names if name not in decided]
 
     def _span_of(self, instant: datetime) -> Span | None:
-        return next((span for span in self.found.spans if span.after < instant <= span.through), None)
+        return next((span for span in self.snapshot.spans if span.after < instant <= span.through), None)
 
     def judgement(self) -> Judgement:
         """Return where the promise stands."""
@@ -244,7 +244,7 @@ class _Instants:
             breach = None
         judged = max(self.state.judged_through, self.through)
         after = replace(self.state, judged_through=judged, breach=breach, check_at=self._check_at(breach))
-        return Judgement(self.found.job_id, after, _newest_of_each(written))
+        return Judgement(self.snapshot.job_id, after, _newest_of_each(written))
 
     def _begun(self, item: _Item) -> Breach:
         first = item.first or item.instant
@@ -254,7 +254,7 @@ class _Instants:
     def _due(self) -> list[_Item]:
         """Return what can be judged now, in order."""
         begin = self.state.judged_through
-        spans = (item for span in self.found.spans if (item := self._of_span(span)) is not None)
+        spans = (item for span in self.snapshot.spans if (item := self._of_span(span)) is not None)
         runs = (self._of_instant(at) for at, runs in self.runs.items() if _is_scheduled(runs))
         names = (self._of_instant(at) for at in self.named)
         items = (item for item in chain(spans, runs, names) if begin < item.instant <= self.through)
@@ -270,7 +270,7 @@ class _Instants:
     def _later(self) -> list[_Item]:
         """Return what is known of instants whose moment has not come yet, in order."""
         runs = [self._of_instant(at) for at, runs in self.runs.items() if at > self.through and _is_scheduled(runs)]
-        spans = [item for span in self.found.spans if (item := self._rest_of(span)) is not None]
+        spans = [item for span in self.snapshot.spans if (item := self._rest_of(span)) is not None]
         names = [self._of_instant(at) for at in self.named if at > self.through]
         return sorted((*runs, *spans, *names), key=lambda item: item.instant)
 
@@ -279,19 +279,19 @@ class _Instants:
         if self.is_cut:
             return self.now
         soonest = next((item.instant for item in self._later() if item.reason), None)
-        found = None if soonest is None else self.clock.of(soonest) + SETTLE + MICROSECOND
-        if found is None and waits_for_end(self._job.schedule):
+        check_at = None if soonest is None else self.clock.of(soonest) + SETTLE + MICROSECOND
+        if check_at is None and waits_for_end(self._job.schedule):
             promised = self.clock.promised
             wait = promised if isinstance(promised, timedelta) else _LONGEST
-            found = self.now + min(max(wait, _SHORTEST), _LONGEST)
+            check_at = self.now + min(max(wait, _SHORTEST), _LONGEST)
         if breach is not None:
             again = _again_at(breach, self.now)
-            return again if found is None else min(found, again)
-        return found
+            return again if check_at is None else min(check_at, again)
+        return check_at
 
     @property
     def _job(self) -> Job:
-        return self.found.seen.editions[-1].job
+        return self.snapshot.seen.editions[-1].job
 
     # ---------------------------------------------------------------------------------------- what became of each
 
@@ -310,7 +310,7 @@ class _Instants:
 
     def _covering(self, instant: datetime) -> Iterator[PromisedRun]:
         """Give the runs that stand for an instant that was compressed into them."""
-        for run in self.found.runs:
+        for run in self.snapshot.runs:
             after, through = run.covers_after, run.covers_through
             if after is not None and through is not None and after < instant <= through:
                 yield run
@@ -352,7 +352,7 @@ class _Instants:
         if after >= through:
             return None
         is_whole = after == span.after and through == span.through
-        jobs = [each.job for each in self.found.seen.editions if each.job.version == span.version]
+        jobs = [edition.job for edition in self.snapshot.seen.editions if edition.job.version == span.version]
         schedule = (jobs[0] if jobs else self._job).bound(None)
         first, last = schedule.next_after(after), schedule.last_at(through)
         if first is None or last is None or first > last:
@@ -394,7 +394,7 @@ def _extended(breach: Breach, item: _Item) -> Breach:
 
 def _newest_of_each(written: Sequence[Breach]) -> tuple[Breach, ...]:
     """Return each breach as it stands last, in order."""
-    return tuple({each.broken_for: each for each in written}.values())
+    return tuple({breach.broken_for: breach for breach in written}.values())
 
 
 def _late(at: datetime, due_at: datetime) -> str:
@@ -404,19 +404,26 @@ def _late(at: datetime, due_at: datetime) -> str:
 def begun(judgement: Judgement, before: PromiseState) -> Iterator[Breach]:
     """Give the breaches that began with this judgement."""
     known = before.breach
-    return (each for each in judgement.breaches if known is None or each.broken_for != known.broken_for)
+    return (breach for breach in judgement.breaches if known is None or breach.broken_for != known.broken_for)
 
 
 def ended(judgement: Judgement) -> Iterator[Breach]:
     """Give the breaches that ended with this judgement because the promise is kept again."""
-    return (each for each in judgement.breaches if each.ended_at is not None and not each.is_withdrawn)
+    return (breach for breach in judgement.breaches if breach.ended_at is not None and not breach.is_withdrawn)
 
 
-def broken_by(found: Occurrence, breaches: Iterable[Breach]) -> tuple[PromiseKind, ...]:
+def broken_by(occurrence: Occurrence, breaches: Iterable[Breach]) -> tuple[PromiseKind, ...]:
     """Return the promises that were broken for this entry of the history, by the breaches of its job."""
-    run = PromisedRun(found.id, found.scheduled_for, found.status, found.cause, found.started_at, reason=found.reason)
+    run = PromisedRun(
+        occurrence.id,
+        occurrence.scheduled_for,
+        occurrence.status,
+        occurrence.cause,
+        occurrence.started_at,
+        reason=occurrence.reason,
+    )
     if run.cause is not Cause.SCHEDULE:
         return ()
-    within = [each for each in breaches if each.broken_for <= found.scheduled_for <= each.last_for]
-    kinds = {each.kind for each in within if not _is_excused(run, each.kind)} - {PromiseKind.SUCCESS_WITHIN}
+    within = [breach for breach in breaches if breach.broken_for <= occurrence.scheduled_for <= breach.last_for]
+    kinds = {breach.kind for breach in within if not _is_excused(run, breach.kind)} - {PromiseKind.SUCCESS_WITHIN}
     return tuple(kind for kind in PromiseKind if kind in kinds)

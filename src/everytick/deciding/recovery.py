@@ -57,71 +57,71 @@ class DueInstants:
     @property
     def newest_kept(self) -> datetime | None:
         """The newest instant that shall run."""
-        return max((each.instant for each in self.candidates if each.refusal is None), default=None)
+        return max((candidate.instant for candidate in self.candidates if candidate.refusal is None), default=None)
 
 
 def due(snapshot: JobSnapshot, job: Job, now: datetime) -> DueInstants:
     """Return what is due after the watermark and through now, decided by filters and recovery."""
     idle = not snapshot.busy_count and not snapshot.waiting_count
     segments = segments_of(snapshot, now, idle=idle)
-    found = DueInstants(segments, {each.at: each for each in snapshot.adjustments})
-    walk = backwards(segments, found.adjusted)
+    instants = DueInstants(segments, {adjustment.at: adjustment for adjustment in snapshot.adjustments})
+    walk = backwards(segments, instants.adjusted)
     if snapshot.adjustments or snapshot.reschedule is not None:
         by_hand = asked_by_hand(snapshot, now, segments, idle=idle)
-        held = [each for each in by_hand if each.refusal is not None]
-        free = [each for each in by_hand if each.refusal is None]
-        _recover(found, snapshot, job, now, merge(walk, free, key=lambda each: each.instant, reverse=True))
-        _turn_away(found, free)
-        found.candidates += held
+        held = [candidate for candidate in by_hand if candidate.refusal is not None]
+        free = [candidate for candidate in by_hand if candidate.refusal is None]
+        _recover(instants, snapshot, job, now, merge(walk, free, key=lambda candidate: candidate.instant, reverse=True))
+        _turn_away(instants, free)
+        instants.candidates += held
     else:
-        _recover(found, snapshot, job, now, walk)
-    if job.settings.recovery.strategy is Strategy.COMPRESSED and found.candidates:
-        _compress(found, job.id)
-    if len(found.candidates) > 1:
-        found.candidates.sort(key=lambda each: each.instant)
-    return found
+        _recover(instants, snapshot, job, now, walk)
+    if job.settings.recovery.strategy is Strategy.COMPRESSED and instants.candidates:
+        _compress(instants, job.id)
+    if len(instants.candidates) > 1:
+        instants.candidates.sort(key=lambda candidate: candidate.instant)
+    return instants
 
 
-def _recover(found: DueInstants, snapshot: JobSnapshot, job: Job, now: datetime, walk: Iterator[Candidate]) -> None:
-    """Keep what is on time and what the strategy wants, from the newest on; stop at the first it does not want."""
+def _recover(instants: DueInstants, snapshot: JobSnapshot, job: Job, now: datetime, walk: Iterator[Candidate]) -> None:
+    """Keep the instant on time and those that the strategy wants, newest first; stop at the first it does not want."""
     newest = next(walk, None)
     if newest is None:
         return
     is_new = has_never_run(snapshot, job)
-    if _is_on_time(found, snapshot, newest, now, min(job.settings.grace, MINUTE) if is_new else job.settings.grace):
-        found.on_time = newest.instant
-    kept, room, rest = found.candidates, -1, None
+    if _is_on_time(instants, snapshot, newest, now, min(job.settings.grace, MINUTE) if is_new else job.settings.grace):
+        instants.on_time = newest.instant
+    candidates, room, rest = instants.candidates, -1, None
     candidate: Candidate | None = newest
     while candidate is not None:
-        if candidate.instant == found.on_time:
-            kept.append(candidate)
+        if candidate.instant == instants.on_time:
+            candidates.append(candidate)
         else:
             if rest is None:
-                room, rest = (0, _NEVER_RAN) if is_new else _rule(job, now, found.on_time is not None)
+                room, rest = (0, _NEVER_RAN) if is_new else _rule(job, now, instants.on_time is not None)
             if room > 0 and (rest.edge is None or candidate.instant > rest.edge):
-                kept.append(candidate)
+                candidates.append(candidate)
                 room -= 1
             else:
-                found.rest = rest
+                instants.rest = rest
                 if not candidate.by_hand:
                     return
         candidate = next(walk, None)
 
 
-def _turn_away(found: DueInstants, by_hand: list[Candidate]) -> None:
-    """Return the candidates that were set by hand and are not kept, refused: they cannot be part of a span."""
-    if found.rest is None:
+def _turn_away(instants: DueInstants, by_hand: list[Candidate]) -> None:
+    """Add the candidates by hand that are not kept, as refused: they cannot be part of a span."""
+    if instants.rest is None:
         return
-    kept = {each.named_for for each in found.candidates if each.by_hand}
-    for each in by_hand:
-        if each.named_for not in kept:
-            found.candidates.append(replace(each, refusal=found.rest.reason(each.instant)))
+    kept_instants = {candidate.named_for for candidate in instants.candidates if candidate.by_hand}
+    for candidate in by_hand:
+        if candidate.named_for not in kept_instants:
+            instants.candidates.append(replace(candidate, refusal=instants.rest.reason(candidate.instant)))
 
 
 def has_never_run(snapshot: JobSnapshot, job: Job) -> bool:
-    """Whether a job that begins only in a matching minute still waits for its first: it makes up for nothing (S2-019).
+    """Whether a job that starts only within a matching minute has not run yet. It recovers nothing (S2-019).
 
-    What was canceled before it began has not run either.
+    An occurrence that was canceled before it began does not count as a run.
     """
     if job.settings.on_create.begin is not FirstSight.IF_MATCHING_NOW or snapshot.busy_count or snapshot.waiting_count:
         return False
@@ -129,11 +129,13 @@ def has_never_run(snapshot: JobSnapshot, job: Job) -> bool:
     return last is None or (last.started_at is None and snapshot.last_success is None)
 
 
-def _is_on_time(found: DueInstants, snapshot: JobSnapshot, newest: Candidate, now: datetime, grace: timedelta) -> bool:
+def _is_on_time(
+    instants: DueInstants, snapshot: JobSnapshot, newest: Candidate, now: datetime, grace: timedelta
+) -> bool:
     """Whether its grace is not over and no later instant is due."""
     if now >= newest.instant + grace:
         return False
-    if len(found.segments) == 1 and not found.adjusted and not newest.by_hand:
+    if len(instants.segments) == 1 and not instants.adjusted and not newest.by_hand:
         return True  # The newest of the only segment: nothing that is due comes after it.
     idle = not snapshot.busy_count and not snapshot.waiting_count
     following = next_instant(snapshot, newest.instant, idle=idle)
@@ -154,7 +156,7 @@ def _rule(job: Job, now: datetime, on_time: bool) -> tuple[int, Rest]:
             return 0 if on_time else 1, _all(Why.COMPRESSED)
     assert recovery.strategy is Strategy.BOUNDED_WINDOW, f"{recovery.strategy} is a strategy without a rule"
     most = cap if recovery.max_occurrences is None else min(recovery.max_occurrences, cap)
-    # What both bounds would drop is told apart only where that needs no walk: by the one that cut.
+    # If both bounds drop an instant, the bound that was reached first is named: that needs no walk.
     inside = Why.WINDOW if most == recovery.max_occurrences else Why.CAP
     edge = None if recovery.max_duration is None else now - recovery.max_duration
     return most, Rest((inside, ""), (Why.WINDOW, ""), edge)
@@ -180,37 +182,51 @@ def _all(why: Why) -> Rest:
     return Rest((why, ""), (why, ""))
 
 
-def _compress(found: DueInstants, job_id: str) -> None:
+def _compress(instants: DueInstants, job_id: str) -> None:
     """Give the one run of a compressed recovery the span it stands for, and name it as the reason of the others."""
-    if found.rest is None:
+    if instants.rest is None:
         return
-    run = found.candidates[0]
-    oldest, before = _oldest(found)
+    run = instants.candidates[0]
+    oldest, before, through = _stood_for(instants, run)
     reason = (Why.COMPRESSED, f"into {occurrence_id(job_id, run.named_for)}")
-    found.rest = Rest(reason, reason)
-    found.compressed_from = oldest
-    found.on_time = None
-    covering = replace(run, before=before if before is not None else oldest - MICROSECOND)
-    found.candidates = [covering, *(_retold(each, reason) for each in found.candidates[1:])]
+    instants.rest = Rest(reason, reason)
+    instants.compressed_from = oldest
+    instants.on_time = None
+    covering = replace(run, before=before, covers_through=through)
+    instants.candidates = [covering, *(_retold(candidate, reason) for candidate in instants.candidates[1:])]
 
 
 def _retold(candidate: Candidate, reason: Refusal) -> Candidate:
-    """The same, told into which run it went, unless something else held it back."""
+    """The candidate with this reason, unless something else held it back."""
     dropped = candidate.refusal is not None and candidate.refusal[0] is Why.COMPRESSED
     return replace(candidate, refusal=reason) if dropped else candidate
 
 
-def _oldest(found: DueInstants) -> tuple[datetime, datetime | None]:
-    """The oldest instant that recovery saw and the one before that."""
-    oldest = [(each.instant, each.before) for each in found.candidates if each.by_hand and _recovered(each)]
-    for segment in found.segments:
+def _stood_for(instants: DueInstants, run: Candidate) -> tuple[datetime, datetime, datetime]:
+    """Return the oldest instant that recovery saw, and the span that all of them stand for.
+
+    A moved one stands for the time of its original instant, which may lie before all others or behind them.
+    """
+    by_hand = [candidate for candidate in instants.candidates if candidate.by_hand and _recovered(candidate)]
+    places = [candidate.instant for candidate in by_hand]
+    befores = [candidate.before or candidate.named_for - MICROSECOND for candidate in by_hand]
+    ends = [run.named_for, *(candidate.named_for for candidate in by_hand)]
+    for segment in instants.segments:
         first = segment.schedule.next_after(segment.after) if segment.hold is None else None
-        while first in found.adjusted and found.adjusted[first].vacates:
+        while first in instants.adjusted and instants.adjusted[first].vacates:
             first = segment.schedule.next_after(first)
         if first is not None and first <= segment.through:
-            oldest.append((first, segment.schedule.last_at(first - MICROSECOND)))
+            places.append(first)
+            befores.append(segment.schedule.last_at(first - MICROSECOND) or first - MICROSECOND)
             break
-    return min(oldest, key=lambda pair: pair[0])
+    for segment in reversed(instants.segments) if run.by_hand else ():
+        last = segment.schedule.last_at(segment.through) if segment.hold is None else None
+        while last in instants.adjusted and instants.adjusted[last].vacates:
+            last = segment.schedule.last_at(last - MICROSECOND)
+        if last is not None and last > segment.after:
+            ends.append(last)
+            break
+    return min(places), min(befores), max(ends)
 
 
 def _recovered(candidate: Candidate) -> bool:

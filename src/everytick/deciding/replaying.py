@@ -11,9 +11,9 @@ from everytick.errors import Conflict, NotFound, shown
 def kept_tasks(rules: Rules, ended: Mapping[str, RunStatus], from_task: str) -> tuple[str, ...]:
     """Return the tasks whose results a replay from this task on keeps, in their order.
 
-    The task itself and all that come after it are run again. What comes before it must have
-    succeeded in the original, of which `ended` tells by task; of the others, those that
-    succeeded are kept and the rest is run again.
+    The task itself and all tasks after it are run again. Tasks before it must have succeeded in
+    the original; `ended` has its statuses by task. Of all other tasks, those that succeeded are
+    kept and the rest is run again.
     """
     start = rules.places.get(from_task)
     if start is None:
@@ -27,30 +27,30 @@ def kept_tasks(rules: Rules, ended: Mapping[str, RunStatus], from_task: str) -> 
                 f"a replay from task '{shown(from_task)}' keeps what came before it, and task '{shown(name)}' "
                 f"is {how}: replay from '{shown(name)}', or the whole occurrence"
             )
-    kept = (task.name for place, task in enumerate(rules.tasks) if place not in again)
-    return tuple(name for name in kept if ended.get(name) is RunStatus.SUCCESS)
+    kept_names = (task.name for place, task in enumerate(rules.tasks) if place not in again)
+    return tuple(name for name in kept_names if ended.get(name) is RunStatus.SUCCESS)
 
 
 def _before(rules: Rules, start: int) -> set[int]:
     """Return the places of all that must end before the one at `start` begins."""
     if rules.mode is Mode.SEQUENTIAL:
         return set(range(start))
-    found: set[int] = set()
+    before: set[int] = set()
     left = list(rules.tasks[start].after)
     while left:
         place = left.pop()
-        if place not in found:
-            found.add(place)
+        if place not in before:
+            before.add(place)
             left += rules.tasks[place].after
-    return found
+    return before
 
 
 def _from(rules: Rules, start: int) -> set[int]:
     """Return the place `start` and those of all that come after it."""
     if rules.mode is Mode.SEQUENTIAL:
         return set(range(start, len(rules.tasks)))
-    found = {start}
+    after = {start}
     for place in rules.walk:
-        if not found.isdisjoint(rules.tasks[place].after):
-            found.add(place)
-    return found
+        if not after.isdisjoint(rules.tasks[place].after):
+            after.add(place)
+    return after

@@ -1,4 +1,4 @@
-"""Retiring: which of the jobs that a start left out no living node defines any more."""
+"""Retiring: jobs that a start left out and that no living node defines any more."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
@@ -26,26 +26,26 @@ def retirable(undefined: Undefined, nodes: Collection[Definer]) -> tuple[Undefin
     A start is under way if its names were stored within the last minute, and no node that names them was heard of
     since. While a living node names a set that the store does not have, nothing is known of its jobs: none retires.
     """
-    living = {each for node in nodes if node.lives for each in node.hashes}
-    if not living.issubset(each.hash for each in undefined.sets):
+    living = {hash_ for node in nodes if node.lives for hash_ in node.hashes}
+    if not living.issubset(names.hash for names in undefined.sets):
         return ()
-    heard = {each: node.beat_at for node in sorted(nodes, key=lambda node: node.beat_at) for each in node.hashes}
+    heard = {hash_: node.beat_at for node in sorted(nodes, key=lambda node: node.beat_at) for hash_ in node.hashes}
     starting = {
-        each.hash
-        for each in undefined.sets
-        if each.stored_at > undefined.now - STARTING and heard.get(each.hash, each.stored_at) <= each.stored_at
+        names.hash
+        for names in undefined.sets
+        if names.stored_at > undefined.now - STARTING and heard.get(names.hash, names.stored_at) <= names.stored_at
     }
-    kept = {name for each in undefined.sets if each.hash in living | starting for name in each.names}
-    return tuple(job for job in undefined.jobs if job.name not in kept)
+    kept_names = {name for names in undefined.sets if names.hash in living | starting for name in names.names}
+    return tuple(job for job in undefined.jobs if job.name not in kept_names)
 
 
 def defined_by(undefined: Undefined, nodes: Collection[Definer]) -> Mapping[str, tuple[str, ...]]:
     """Return which of the jobs that were left out each of these nodes defines, by name."""
-    names = {each.hash: each.names for each in undefined.sets}
-    found = {
+    names = {names.hash: names.names for names in undefined.sets}
+    jobs_of = {
         node.node: tuple(
-            job.name for job in undefined.jobs if any(job.name in names.get(each, ()) for each in node.hashes)
+            job.name for job in undefined.jobs if any(job.name in names.get(hash_, ()) for hash_ in node.hashes)
         )
         for node in nodes
     }
-    return {node: jobs for node, jobs in found.items() if jobs}
+    return {node: jobs for node, jobs in jobs_of.items() if jobs}

@@ -19,6 +19,8 @@ ASKED_AGAIN = timedelta(seconds=5)
 """A verdict that no node has stored is decided again after this time: the node that had it may have died."""
 
 _SHOWN = 3
+"""Instants of a version on trial that one sentence names."""
+
 _NONE = TrialCounts()
 
 
@@ -71,6 +73,6 @@ def dry_words(snapshot: JobSnapshot, trial: Edition, newcomer: Newcomer, now: da
 
 def _instants(snapshot: JobSnapshot, job: Job) -> Iterator[datetime]:
     schedule, at = bound_schedule(snapshot, job, snapshot.watermark, idle=True), snapshot.watermark
-    while (found := schedule.next_after(at)) is not None:
-        yield found
-        at = found
+    while (instant := schedule.next_after(at)) is not None:
+        yield instant
+        at = instant

@@ -20,26 +20,26 @@ def status_of(why: Why) -> OccurrenceStatus:
     return OccurrenceStatus.MISSED if why is Why.MISSED else OccurrenceStatus.SKIPPED
 
 
-def spans_of(found: DueInstants, through: datetime) -> list[Span]:
+def spans_of(instants: DueInstants, through: datetime) -> list[Span]:
     """Return the due instants up to a moment that are not candidates, as spans in order of time."""
-    if found.rest is None and not found.adjusted and all(each.hold is None for each in found.segments):
+    if instants.rest is None and not instants.adjusted and all(segment.hold is None for segment in instants.segments):
         return []
-    first_kept = min((each.instant for each in found.candidates if not each.by_hand), default=None)
+    first_kept = min((candidate.instant for candidate in instants.candidates if not candidate.by_hand), default=None)
     spans: list[Span] = []
-    for segment in found.segments:
+    for segment in instants.segments:
         if segment.after >= through:
             break
         at, end = segment.after, min(segment.through, through)
-        for instant in _taken_away(found.adjusted, at, end):
-            _add_untouched(spans, segment, found, at, instant - MICROSECOND, first_kept)
-            _add(spans, segment, instant - MICROSECOND, instant, _by_whom(found.adjusted[instant]))
+        for instant in _taken_away(instants.adjusted, at, end):
+            _add_untouched(spans, segment, instants, at, instant - MICROSECOND, first_kept)
+            _add(spans, segment, instant - MICROSECOND, instant, _by_whom(instants.adjusted[instant]))
             at = instant
-        _add_untouched(spans, segment, found, at, end, first_kept)
+        _add_untouched(spans, segment, instants, at, end, first_kept)
     return spans
 
 
 def _taken_away(adjusted: dict[datetime, Adjustment], after: datetime, through: datetime) -> list[datetime]:
-    return sorted(at for at, each in adjusted.items() if after < at <= through and each.vacates)
+    return sorted(at for at, adjustment in adjusted.items() if after < at <= through and adjustment.vacates)
 
 
 def _by_whom(adjustment: Adjustment) -> Refusal:
@@ -51,13 +51,13 @@ def _by_whom(adjustment: Adjustment) -> Refusal:
 def _add_untouched(
     spans: list[Span],
     segment: Segment,
-    found: DueInstants,
+    due: DueInstants,
     after: datetime,
     through: datetime,
     first_kept: datetime | None,
 ) -> None:
-    """Add what is held back in a stretch, or what recovery did not keep: all before the first it kept."""
-    rest = found.rest
+    """Add the instants of a stretch that are held back, or that recovery did not keep: all before the first it kept."""
+    rest = due.rest
     if segment.hold is not None:
         _add(spans, segment, after, through, segment.hold)
     elif rest is not None:
@@ -73,9 +73,9 @@ def _add(spans: list[Span], segment: Segment, after: datetime, through: datetime
     last = segment.schedule.last_at(through) if after < through else None
     if last is None or last <= after:
         return
-    found = len(segment.schedule.instants(after, last, COUNTED + 1))
+    count = len(segment.schedule.instants(after, last, COUNTED + 1))
     why, detail = reason
-    span = Span(status_of(why), why, detail, after, last, segment.version, found if found <= COUNTED else None)
+    span = Span(status_of(why), why, detail, after, last, segment.version, count if count <= COUNTED else None)
     if spans and _alike(spans[-1], span) and not _between(segment.schedule, spans[-1].through, after):
         spans[-1] = _joined(spans[-1], span)
     else:
@@ -97,8 +97,8 @@ def skips_of(refused: Iterable[tuple[Candidate, Refusal]]) -> list[Span]:
 
 def _between(schedule: Schedule, after: datetime, through: datetime) -> bool:
     """Whether an instant lies between two spans."""
-    found = schedule.next_after(after)
-    return found is not None and found <= through
+    instant = schedule.next_after(after)
+    return instant is not None and instant <= through
 
 
 def _alike(one: Span, other: Span) -> bool:

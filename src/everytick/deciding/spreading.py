@@ -56,24 +56,30 @@ def spread(
     """
     placed = [_Placed(job, start) for job in jobs]
     # The load ends later than the instants: what a job may move to the end of its window still counts.
-    end = through + max((each.job.window for each in placed), default=timedelta(0))
+    end = through + max((placed_job.job.window for placed_job in placed), default=timedelta(0))
     load = [0] * (max((end - start) // MINUTE, 0) + 1)
-    for each in placed:
-        each.lay(load, each.job.offset, 1)
+    for placed_job in placed:
+        placed_job.lay(load, placed_job.job.offset, 1)
     before = tuple(load)
-    movable = [each for each in placed if each.job.window > MINUTE]
-    movable.sort(key=lambda each: (-each.weight(load, each.job.offset)[0], -each.minutes, each.job.name))
+    movable = [placed_job for placed_job in placed if placed_job.job.window > MINUTE]
+    movable.sort(
+        key=lambda placed_job: (
+            -placed_job.weight(load, placed_job.job.offset)[0],
+            -placed_job.minutes,
+            placed_job.job.name,
+        )
+    )
     moves, untried = [], 0
-    for each in movable:
-        work -= each.cost
+    for placed_job in movable:
+        work -= placed_job.cost
         if work < 0:
             untried += 1
             continue
-        each.lay(load, each.job.offset, -1)
-        chosen = min(each.choices(), key=partial(each.weight, load, enough=enough))
-        each.lay(load, chosen, 1)
-        if chosen != each.job.offset:
-            moves.append(ProposedOffset(each.job.name, each.job.offset, chosen))
+        placed_job.lay(load, placed_job.job.offset, -1)
+        chosen = min(placed_job.choices(), key=partial(placed_job.weight, load, enough=enough))
+        placed_job.lay(load, chosen, 1)
+        if chosen != placed_job.job.offset:
+            moves.append(ProposedOffset(placed_job.job.name, placed_job.job.offset, chosen))
     return Spreading(start, tuple(sorted(moves, key=lambda move: move.name)), before, tuple(load), untried)
 
 
@@ -84,6 +90,9 @@ class _Placed:
         self.job, self._start = job, start
         self.minutes = min(max(ceil(job.length / MINUTE), 1), _MOST_MINUTES)
         self._step = max(ceil(job.window / MINUTE / _MOST_TRIED), 1) * MINUTE
+        # A minute more: at another offset a run may begin a minute earlier on the load.
+        apart = (self.minutes + 1) * MINUTE
+        self._overlaps_itself = any(after - before < apart for before, after in pairwise(job.instants))
 
     @property
     def cost(self) -> int:
@@ -101,10 +110,18 @@ class _Placed:
             for minute in range(first, last):
                 load[minute] += number
 
-    def weight(self, load: Sequence[int], offset: timedelta, *, enough: int = 0) -> tuple[int, timedelta, timedelta]:
-        """Return how full its fullest minute is with a run at this offset, and how far that is from where it is."""
-        fullest = max((max(load[first:last]) for first, last in self._spans(load, offset)), default=0)
-        return max(fullest + 1, enough), abs(offset - self.job.offset), offset
+    def weight(self, load: list[int], offset: timedelta, *, enough: int = 0) -> tuple[int, timedelta, timedelta]:
+        """Return how full its fullest minute is with its runs at this offset, and how far that is from where it is."""
+        if self._overlaps_itself:
+            self.lay(load, offset, 1)
+            fullest = self._fullest(load, offset)
+            self.lay(load, offset, -1)
+        else:
+            fullest = self._fullest(load, offset) + 1
+        return max(fullest, enough), abs(offset - self.job.offset), offset
+
+    def _fullest(self, load: Sequence[int], offset: timedelta) -> int:
+        return max((max(load[first:last]) for first, last in self._spans(load, offset)), default=0)
 
     def _spans(self, load: Sequence[int], offset: timedelta) -> Iterable[tuple[int, int]]:
         """Give the minutes of each run that lie within the load."""
@@ -131,8 +148,8 @@ def movable(
     """Return the job with its instants in `(start, through]` and its window.
 
     The window is its `spread`. `allow` is the window of a job that names none, up to the time between two of its
-    instants. None stands for a job that counts for nothing here: its schedule names no instant, it runs after an end,
-    or it starts so often that it is the same load everywhere.
+    instants. Return None for a job without instants, one that follows an end, or one that starts so often that its
+    load is even.
     """
     rule = job.schedule
     if is_on_request(rule) or waits_for_end(rule):

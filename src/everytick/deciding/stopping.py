@@ -1,6 +1,6 @@
-"""Stop and restart schedules: what is busy is asked to stop when their instant comes, and never later.
+"""Stop and restart schedules: busy occurrences are asked to stop at their instants, and never later.
 
-They act also while the job is paused or disabled: that holds starts, not stops. A restart then only stops.
+They act also on a paused or disabled job: that holds starts, not stops. A restart then only stops.
 """
 
 from collections.abc import Callable
@@ -21,25 +21,19 @@ def stop_or_restart(snapshot: JobSnapshot, job: Job, now: datetime, line: Line) 
         return None
     stop = _on_time(snapshot, _stop_schedule, now, job.settings.grace)
     restart = _on_time(snapshot, _restart_schedule, now, job.settings.grace)
-    # Where the watermark waits, the same instant is seen again: what came after it is not meant.
+    # A late plan also sees occurrences created after the instant. They are not stopped.
     if stop is not None:
         line.cancel_all("the stop schedule", before=stop)
     if restart is not None:
         line.cancel_all("the restart schedule", before=restart)
-    if (seen := max(filter(None, (stop, restart)), default=None)) is not None:
-        line.hold(seen, seen + job.settings.grace)
-    if restart is None or _is_held(snapshot, restart):
-        return None
-    newcomer = restarting(job, restart)
-    known = (*snapshot.busy, *snapshot.waiting)
-    return newcomer if all(each.id != newcomer.id for each in known) else None
+    line.stopped_at = max(filter(None, (stop, restart)), default=None)
+    return None if restart is None or _is_held(snapshot, restart) else restarting(job, restart)
 
 
 def next_stop(snapshot: JobSnapshot, job: Job, now: datetime) -> datetime | None:
     """Return when to look for a stop or restart again; None if no definition names one.
 
-    A definition that comes into force later is looked at when it does: what it names before
-    that moment is not meant.
+    A definition that comes into force later counts from that moment on, so the job is looked at then.
     """
     moments = [schedule.next_after(now) for schedule in _stops(job)]
     moments += [edition.in_force_after for edition in snapshot.editions[1:] if _stops(edition.job)]
@@ -61,7 +55,7 @@ def _restart_schedule(job: Job) -> Schedule | None:
 def _on_time(
     snapshot: JobSnapshot, schedule_of: Callable[[Job], Schedule | None], now: datetime, grace: timedelta
 ) -> datetime | None:
-    """The newest instant, of the definition in force at it, if it is still on time: none is ever caught up."""
+    """The newest instant if it is still on time, by the definition in force at it. A late one is never made up for."""
     until = now
     for edition in reversed(snapshot.editions):
         since = edition.in_force_after
@@ -70,11 +64,16 @@ def _on_time(
         schedule = schedule_of(edition.job)
         instant = schedule.last_at(until) if schedule is not None else None
         if instant is not None and (since is None or since < instant):
-            return instant if snapshot.watermark < instant and now < instant + grace else None
+            return instant if _decided_through(snapshot) < instant and now < instant + grace else None
         if since is None:
             return None
         until = since
     return None
+
+
+def _decided_through(snapshot: JobSnapshot) -> datetime:
+    """The newest moment whose stops were obeyed: the watermark may wait, as in a pause, and a stop is obeyed once."""
+    return max(filter(None, (snapshot.watermark, snapshot.stopped_at)))
 
 
 def _is_held(snapshot: JobSnapshot, instant: datetime) -> bool:

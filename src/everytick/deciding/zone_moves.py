@@ -1,4 +1,4 @@
-"""Which runs to come move because the zone tables changed: those written by the old ones beside those named now."""
+"""Which runs to come move because the zone tables changed: runs written by the old tables beside those named now."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -10,13 +10,14 @@ from everytick.domain.values import value
 from everytick.schedules.timezones import Zone
 
 _LISTED = 3
+"""Runs to come that a message names; the others are counted."""
 
 
 @value
 class ZoneMove:
     """The runs to come of a job that other zone tables took away, and those that they name instead.
 
-    `keeps` are those of the new ones, each with its old time, that run as they were: a job whose update policy is
+    `keeps` are new times, each with its old one, that still run at the old one: a job with the update policy
     `graceful` leaves its next runs alone.
     """
 
@@ -28,9 +29,9 @@ class ZoneMove:
     keeps: tuple[tuple[datetime, datetime], ...] = ()
 
     def __str__(self) -> str:
-        kept = f"; by its update policy it runs at {_listed([old for _, old in self.keeps])} all the same"
+        kept_words = f"; by its update policy it runs at {_listed([old for _, old in self.keeps])} all the same"
         text = f"{_listed(self.gone)} moved to {_listed(self.came)} ({', '.join(self.zones)})"
-        return text + kept if self.keeps else text
+        return text + kept_words if self.keeps else text
 
 
 def zone_move(snapshot: JobSnapshot, written: Sequence[datetime], now: datetime) -> ZoneMove | None:

@@ -61,15 +61,15 @@ class Callbacks:
 
     def bodies(self, job: Job) -> tuple[Body, ...] | None:
         """Return the body of the job's one task. None for a task that is not registered here."""
-        made = self._bodies.get(job.id)
-        if made is None:
+        bodies = self._bodies.get(job.id)
+        if bodies is None:
             registration = self._registrations.get(job.id)
             if registration is None:
                 return None
-            made = self._bodies[job.id] = (
+            bodies = self._bodies[job.id] = (
                 CallbackBody(registration.callback, registration.retry_delay, self._running, self.gate),
             )
-        return made
+        return bodies
 
     def why(self, job: Job) -> str:
         """Return why the job cannot run here."""

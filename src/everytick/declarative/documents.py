@@ -24,6 +24,8 @@ from everytick.errors import InvalidSchedule
 from everytick.schedules.cron import cron
 
 VERSION = 1
+"""The version of the document's form. It goes up with a change that older code cannot read."""
+
 PREFIX = "declarative: "
 """The target of a declarative scheduler's task begins with this; the document follows."""
 
@@ -123,9 +125,9 @@ def document_on(job: Job, task: str, is_name: Callable[[str], bool]) -> TaskDocu
 def _check_kind(data: Mapping[str, object], field: str, expected: str) -> None:
     if field not in data:
         raise TaskMissingFieldError(field)
-    found = kind_of(data[field])
-    if found != expected:
-        raise TaskInvalidTypeError(field, data[field], expected, found)
+    kind = kind_of(data[field])
+    if kind != expected:
+        raise TaskInvalidTypeError(field, data[field], expected, kind)
 
 
 def kind_of(data: object) -> str:

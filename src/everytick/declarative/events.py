@@ -61,7 +61,7 @@ class DeclarativeEvent:
     error: str = ""
 
 
-Listener: TypeAlias = Callable[[DeclarativeEvent], object]
+TaskListener: TypeAlias = Callable[[DeclarativeEvent], object]
 
 _FAILED = (AttemptStatus.FAILED, AttemptStatus.TIMEOUT, AttemptStatus.CANCELED, AttemptStatus.LOST)
 
@@ -69,7 +69,7 @@ _FAILED = (AttemptStatus.FAILED, AttemptStatus.TIMEOUT, AttemptStatus.CANCELED, 
 class EventDelivery:
     """Passes events to the listener, in their order. Events of tasks can be held back."""
 
-    def __init__(self, listener: Listener | None) -> None:
+    def __init__(self, listener: TaskListener | None) -> None:
         self._listener = listener
         self._held: list[DeclarativeEvent] | None = None
         self._unheard: deque[tuple[str, Awaitable[object]]] = deque()

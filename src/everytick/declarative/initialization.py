@@ -163,19 +163,16 @@ class Initialization:
         It includes tasks that are not registered here: the edit that disables them needs room too.
         """
         scope = self.node.scope
-        scope.plans_unknown = True
-        scope.leave(())
-        try:
+        with scope.planning_unknown():
+            scope.leave(())
             await self.node.look_around()
             await self.node.engine.planner.round()
-        finally:
-            scope.plans_unknown = False
 
     async def _try_to_store_registrations(self) -> None:
         records, active = await self._seen()
         # Read the instances after the occurrences: then the owner of each running one is known.
         self._living = await self._living_now()
-        orphaned = {name for name, found in active.items() if any(map(self._is_orphan, found))}
+        orphaned = {name for name, occurrences in active.items() if any(map(self._is_orphan, occurrences))}
         resolution = resolve(self._scheduler, self._registrations, records, orphaned, self._identifier)
         self._unscheduled += [name for name in records if name not in self._registrations and records[name].job.enabled]
         await self._put(resolution, records)
@@ -280,7 +277,7 @@ class Initialization:
 
     async def _active(self, records: Mapping[str, JobRecord]) -> dict[str, list[Occurrence]]:
         names = {record.job.id: name for name, record in records.items()}
-        return {names[id_]: found for id_, found in (await resuming.active_of(self._store, names)).items()}
+        return {names[id_]: occurrences for id_, occurrences in (await resuming.active_of(self._store, names)).items()}
 
     async def _put(self, resolution: Resolution, records: Mapping[str, JobRecord]) -> None:
         self._ids = {name: record.job.id for name, record in records.items()}
@@ -304,14 +301,14 @@ class Initialization:
     async def _settle(self, records: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:
         now = await self._store.now()
         mine = {
-            name: found
-            for name, found in active.items()
+            name: occurrences
+            for name, occurrences in active.items()
             # A callback that a living instance runs, and a run that waits for its end, stay as they are.
-            if name in self._registrations and not self._runs_elsewhere(found)
+            if name in self._registrations and not self._runs_elsewhere(occurrences)
         }
         decided = [
-            resuming.leftovers(records[name], found, now, has_run=await self._has_run(records[name], found))
-            for name, found in mine.items()
+            resuming.leftovers(records[name], occurrences, now, has_run=await self._has_run(records[name], occurrences))
+            for name, occurrences in mine.items()
         ]
         await resuming.settle(self._store, self.node.reaper, decided, chain.from_iterable(mine.values()))
 
@@ -377,8 +374,8 @@ class Initialization:
         self.lateness.begin(await self._store.now())
         later = partial(asyncio.get_running_loop().call_later, _END_SECONDS)
         tasks = TaskEvents(self._tasks, self._teller, self.lateness, later)
-        for id_, found in (await resuming.active_of(self._store, self._callbacks)).items():
-            for occurrence in found:
+        for id_, occurrences in (await resuming.active_of(self._store, self._callbacks)).items():
+            for occurrence in occurrences:
                 if await resuming.awaits_retry(self._store, occurrence):
                     tasks.awaits_retry(job_name(self._scheduler, self._callbacks[id_].name), occurrence.id)
         self._listeners.listen(tasks.heard)

@@ -13,7 +13,7 @@ from everytick.node.clock import NodeClock
 from everytick.node.settings import NodeSettings
 from everytick.node.silence import Silence
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import NodeRecord
+from everytick.stores.base import NodeRecord, Nodes
 
 
 @value
@@ -58,7 +58,7 @@ class Instances:
         return {node.id for node in await self._nodes() if self._lives(node)}
 
     async def _nodes(self) -> Sequence[NodeRecord]:
-        nodes = await self._store.nodes()
+        nodes = await self._store.ask(Nodes())
         self._silence.look(nodes, self._clock.now(), self._clock.monotonic())
         return nodes
 

@@ -49,7 +49,7 @@ class Lateness:
             return
         _log.warning(
             "task '%s' started %.1f s after its minute, and the target is %.0f s (%d more since this was last said): "
-            "the host was suspended or has too much to do",
+            "the host was suspended or has too much to do; the task runs all the same",
             task,
             late.total_seconds(),
             self.target.total_seconds(),

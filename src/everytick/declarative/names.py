@@ -11,18 +11,22 @@ from everytick.domain.names import LONGEST_NAME, checked_name
 from everytick.errors import InvalidName
 
 LONGEST_SCHEDULER = 100
+"""Characters of a scheduler's identifier: it is a part of the name of each of its jobs."""
+
 _CUT = "%~"
 """Comes before the hash in a name that was cut. No other name contains it."""
 
 
 def checked_scheduler(name: object) -> str:
     """Return the name if a scheduler may have it: it is part of the names of its jobs."""
-    found = checked_name("scheduler", name)
-    if ":" in found:
-        raise InvalidName("scheduler", found, "has a colon, which divides it from the names of tasks: leave it out")
-    if len(found) > LONGEST_SCHEDULER:
-        raise InvalidName("scheduler", found, f"has {len(found)} characters: at most {LONGEST_SCHEDULER} are allowed")
-    return found
+    checked = checked_name("scheduler", name)
+    if ":" in checked:
+        raise InvalidName("scheduler", checked, "has a colon, which divides it from the names of tasks: leave it out")
+    if len(checked) > LONGEST_SCHEDULER:
+        raise InvalidName(
+            "scheduler", checked, f"has {len(checked)} characters: at most {LONGEST_SCHEDULER} are allowed"
+        )
+    return checked
 
 
 def prefix_of(scheduler: str) -> str:
@@ -46,9 +50,9 @@ def task_name(scheduler: str, job: str) -> str:
 
 
 def _escaped(task: str) -> str:
-    kept = len(task.rstrip())
+    kept_length = len(task.rstrip())
     return "".join(
-        character if character != "%" and character.isprintable() and place < kept else _as_bytes(character)
+        character if character != "%" and character.isprintable() and place < kept_length else _as_bytes(character)
         for place, character in enumerate(task)
     )
 

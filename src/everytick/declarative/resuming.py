@@ -122,12 +122,12 @@ def owed(
     return missed if was_away and attempted is not None and missed is not None and attempted < missed else None
 
 
-async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], active: Iterable[Occurrence]) -> None:
+async def settle(store: AnyStore, reaper: Reaper, of_tasks: Iterable[Leftovers], active: Iterable[Occurrence]) -> None:
     """Cancel, end and restart the active occurrences as decided. No living instance runs them.
 
     What is ended or restarted is taken over from the dead instance that held it, with all else it held.
     """
-    decided = list(found)
+    decided = list(of_tasks)
     await cancel(store, [id_ for leftovers in decided for id_ in leftovers.cancel], SUPERSEDED)
     ends = {id_ for leftovers in decided for id_ in leftovers.end}
     restarts = {id_ for leftovers in decided for id_ in leftovers.restart}

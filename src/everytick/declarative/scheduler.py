@@ -1,4 +1,4 @@
-"""The declarative scheduler: `initialize` and `stop`, on the core's own store, planner and executor."""
+"""The declarative scheduler: `initialize` and `stop`, on the core's own store and node."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from everytick.declarative import presence
 from everytick.declarative.errors import SchedulerAlreadyActiveError, TaskTryDeserializeError, UnexpectedError
-from everytick.declarative.events import DeclarativeEvent, EventDelivery, Listener, PollingState, SchedulerState
+from everytick.declarative.events import DeclarativeEvent, EventDelivery, PollingState, SchedulerState, TaskListener
 from everytick.declarative.initialization import Initialization
 from everytick.declarative.lateness import Lateness
 from everytick.declarative.names import checked_scheduler
@@ -44,7 +44,7 @@ class DeclarativeScheduler:
         self,
         store: "str | AnyStore",
         name: str = "default",
-        listener: Listener | None = None,
+        listener: TaskListener | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._given, self._clock = store, clock
@@ -111,12 +111,12 @@ class DeclarativeScheduler:
         self._state = SchedulerState.INITIALIZING
         self._tell("SchedulerInitializationStarted")
         try:
-            found = read_registrations(registrations, self._host_now)
+            read = read_registrations(registrations, self._host_now)
             loop = _running_loop()
         except BaseException as error:  # noqa: BLE001, whatever it is, the scheduler is not initializing any more
             self._fail(error)
         self._identifier = self._identifier or node_name()
-        self._starting = loop.create_task(self._begin(found, self._identifier))
+        self._starting = loop.create_task(self._begin(read, self._identifier))
         return RunningInitialization(self._starting)
 
     async def _begin(self, registrations: Mapping[str, Registration], identifier: str) -> None:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from everytick.domain.job import Job
@@ -31,7 +32,10 @@ class AgendaJob:
 
 @value(frozen=True)
 class AgendaGroup:
-    """Jobs with the same instants. `is_cut`: they have more after the last one that is listed."""
+    """Jobs with the same instants. `is_cut`: they have more after the last one that is listed.
+
+    The instants go some hours beyond the agenda: a week in which the clock goes back is longer than others.
+    """
 
     jobs: tuple[AgendaJob, ...]
     instants: Sequence[datetime]
@@ -46,6 +50,10 @@ class AgendaGroup:
         known = len(self.between(after, through))
         beyond = through - max(after, self.instants[-1])
         return known + round(beyond / self.apart) if self.is_cut and beyond > timedelta(0) else known
+
+    def starting(self, instant: datetime) -> int:
+        """Return how many of the jobs start at an instant: those that no pause holds."""
+        return sum(not job.pauses(instant) for job in self.jobs)
 
     @property
     def apart(self) -> timedelta:
@@ -85,7 +93,8 @@ class ZoneChange:
 class FleetAgenda:
     """The planned starts of the coming days. `uncounted` is how many jobs were left out since time was up.
 
-    `quarters` has the number of starts by quarters of an hour since 1970; `slots` is what the living nodes have.
+    `quarters` has the number of starts until `through`, by quarters of an hour since 1970. `slots` is what the living
+    nodes have.
     """
 
     now: datetime
@@ -133,3 +142,87 @@ class Spreading:
     def peak_after(self) -> int:
         """The most runs at once as proposed."""
         return max(self.after, default=0)
+
+
+# ---------------------------------------------------------------------------------------------------------- overview
+
+MOST_NAMED = 100
+"""Most jobs that an overview names of one crowd or clock change: ten thousand may start at midnight."""
+
+
+@value(frozen=True)
+class QuarterLoad:
+    """How many starts are planned in the 15 minutes after an instant. The first quarter may have begun."""
+
+    at: datetime
+    starts: int
+
+
+@value(frozen=True)
+class ConcernedJobs:
+    """Jobs that a change of the clock concerns in one way: what becomes of their instants, and by which rule.
+
+    `count` is how many they are; the first 100 are named.
+    """
+
+    fate: str
+    rule: str
+    count: int
+    jobs: tuple[str, ...]
+
+
+@value(frozen=True)
+class ZoneChangeOverview:
+    """A change of the clock of one zone, and the jobs that it concerns.
+
+    It skips, or repeats, the times of its own clock from `first` to `last`, which are texts without an offset.
+    """
+
+    zone: str
+    at: datetime
+    first: str
+    last: str
+    is_fold: bool
+    concerned: tuple[ConcernedJobs, ...]
+
+
+@value(frozen=True)
+class AgendaOverview:
+    """An agenda in a bounded size: the starts by quarters of an hour, the largest crowds, the changes of clocks.
+
+    Quarters without a start are left out. A crowd names 100 of its jobs, its `starts` is how many they are.
+    """
+
+    now: datetime
+    through: datetime
+    slots: int
+    starts: int
+    quarters: tuple[QuarterLoad, ...]
+    crowds: tuple[Crowd, ...]
+    changes: tuple[ZoneChangeOverview, ...]
+    uncounted: int = 0
+
+
+def overview_of(agenda: FleetAgenda, crowds: int) -> AgendaOverview:
+    """Return the overview of an agenda, with so many crowds."""
+    quarters = tuple(
+        QuarterLoad(EPOCH + number * QUARTER, agenda.quarters[number]) for number in sorted(agenda.quarters)
+    )
+    return AgendaOverview(
+        agenda.now,
+        agenda.through,
+        agenda.slots,
+        sum(agenda.quarters.values()),
+        quarters,
+        tuple(replace(crowd, jobs=crowd.jobs[:MOST_NAMED]) for crowd in agenda.crowds[:crowds]),
+        tuple(map(_change_overview, agenda.changes)),
+        agenda.uncounted,
+    )
+
+
+def _change_overview(change: ZoneChange) -> ZoneChangeOverview:
+    concerned = tuple(
+        ConcernedJobs(fate, rule, len(names), names[:MOST_NAMED]) for (fate, rule), names in sorted(change.jobs.items())
+    )
+    first, last = (wall.replace(tzinfo=None).isoformat() for wall in (change.first, change.last))
+    return ZoneChangeOverview(change.zone, change.at, first, last, change.is_fold, concerned)

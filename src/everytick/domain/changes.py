@@ -70,15 +70,15 @@ ORDER: tuple[type[Edit], ...] = (Rename, Put, Tell, Remove)
 
 def in_order(changes: Sequence[Edit]) -> list[tuple[int, Edit]]:
     """Return the changes in the order in which they are done, each with its place in the answer."""
-    return sorted(enumerate(changes), key=lambda each: ORDER.index(type(each[1])))
+    return sorted(enumerate(changes), key=lambda place_and_change: ORDER.index(type(place_and_change[1])))
 
 
 def refuse_unexpected(changes: Sequence[Edit], versions: Mapping[str, int]) -> None:
     """Return if every job is at the version its change expects, by these versions of the jobs in service."""
     for change in changes:
-        found = versions.get(change.name, 0)
-        if change.expected is not None and change.expected != found:
-            raise VersionConflict(change.name, change.expected, found)
+        version = versions.get(change.name, 0)
+        if change.expected is not None and change.expected != version:
+            raise VersionConflict(change.name, change.expected, version)
 
 
 @value(frozen=True)

@@ -40,8 +40,8 @@ from everytick.domain.policies import (
     Retention,
     UpdatePolicy,
 )
-from everytick.domain.promise_policies import FINISH_BY, Promised
-from everytick.domain.readers import (
+from everytick.domain.policy_checks import as_data
+from everytick.domain.policy_readers import (
     JSON,
     MOMENT,
     NAME,
@@ -55,7 +55,7 @@ from everytick.domain.readers import (
     one_of,
     or_none,
 )
-from everytick.domain.reading import as_data
+from everytick.domain.promise_policies import FINISH_BY, Promised
 from everytick.domain.retry import RETRY, RETRY_ON_FAILURE, Retry
 from everytick.domain.schedule import Schedule
 from everytick.domain.values import value
@@ -376,7 +376,7 @@ class Overrides:
 
     def as_data(self) -> dict[str, object]:
         """Return what is set as JSON can carry it; `overrides` reads it back equal."""
-        return {key: as_data(found) for key, found in self.items}
+        return {key: as_data(content) for key, content in self.items}
 
 
 def overrides(level: Level, given: Mapping[str, object], job: str = "", what: str = "") -> Overrides:
@@ -384,18 +384,35 @@ def overrides(level: Level, given: Mapping[str, object], job: str = "", what: st
 
     `job` is the name for messages; `what` says more where the level is not the job's own.
     """
-    found: list[tuple[str, Any]] = []
+    items: list[tuple[str, Any]] = []
     for key, written in given.items():
         policy = _policy(level, key, job)
         if written is not UNSET:
-            found.append((key, _read(policy, key, written, job, what)))
-    return Overrides(level, tuple(sorted(found, key=lambda item: item[0]))) if found else nothing(level)
+            items.append((key, _read(policy, key, written, job, what)))
+    return Overrides(level, tuple(sorted(items, key=lambda item: item[0]))) if items else nothing(level)
+
+
+def queue_of(own: Overrides | None) -> str | None:
+    """Return the queue that these overrides name, None where they name none."""
+    queue = UNSET if own is None else own.get("queue")
+    return queue if isinstance(queue, str) else None
 
 
 @lru_cache
 def nothing(level: Level) -> Overrides:
     """Return the shared value of a level that sets nothing, as most tasks do."""
     return Overrides(level)
+
+
+def policy_arguments(level: Level, given: Mapping[str, Any], job: str = "") -> dict[str, Any]:
+    """Return policies that others have named, as keywords of a call.
+
+    Raise InvalidPolicies for a name that is none: the call may have another argument of that name, such as `by`.
+    """
+    for key in given:
+        if key not in POLICIES:
+            raise _no_policy(level, key, job, is_known=False)
+    return dict(given)
 
 
 def _policy(level: Level, key: object, job: str) -> Policy:

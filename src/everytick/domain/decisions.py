@@ -138,6 +138,8 @@ class Plan:
 
     `turned` is a version that has waited and came into force: what no node has claimed takes it.
     `verdict` is what the outcomes of a rollout have decided: the node asks for that edit once the plan is committed.
+    `stopped_at` is the instant of a stop or restart schedule that the plan obeys, where the watermark stays before it:
+    no later plan obeys it again.
     """
 
     job_id: str
@@ -164,6 +166,7 @@ class Plan:
     turned: Turned | None = None
     lifts: bool = False
     verdict: RolloutVerdict | None = None
+    stopped_at: datetime | None = None
 
 
 PUT_OFF_FOR = timedelta(minutes=1)

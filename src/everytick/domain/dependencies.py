@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from everytick.domain.durations import MICROSECOND, format_duration
 from everytick.domain.names import checked_name
-from everytick.domain.readers import DURATION, SWITCH, TEXT, PolicyReader, Schema, described, table
-from everytick.domain.reading import choice, fill, keys, length, refused, switch
+from everytick.domain.policy_checks import choice, fill, keys, length, refused, switch
+from everytick.domain.policy_readers import DURATION, SWITCH, TEXT, PolicyReader, Schema, described, table
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies, shown
 
@@ -70,16 +70,16 @@ class Dependency:
 
     def as_data(self) -> object:
         """Return the name, or the mapping of all that is not as usual."""
-        found: dict[str, object] = {"job": self.job}
+        entry: dict[str, object] = {"job": self.job}
         if self.within is not None:
-            found["within"] = format_duration(self.within)
+            entry["within"] = format_duration(self.within)
         if self.otherwise is not Otherwise.WAIT:
-            found["otherwise"] = str(self.otherwise)
+            entry["otherwise"] = str(self.otherwise)
         if self.deadline is not None:
-            found["deadline"] = format_duration(self.deadline)
+            entry["deadline"] = format_duration(self.deadline)
         if self.requests:
-            found["requests"] = True
-        return found if len(found) > 1 else self.job
+            entry["requests"] = True
+        return entry if len(entry) > 1 else self.job
 
 
 def depends_on(given: object) -> tuple[Dependency, ...]:
@@ -89,12 +89,12 @@ def depends_on(given: object) -> tuple[Dependency, ...]:
     if isinstance(given, (str, Mapping, Dependency)):
         return (_dependency(given),)
     if isinstance(given, Iterable) and not isinstance(given, bytes):
-        found = [_dependency(each) for each in given]
-        names = sorted(each.job for each in found)
+        dependencies = [_dependency(one) for one in given]
+        names = sorted(dependency.job for dependency in dependencies)
         for one, other in pairwise(names):
             if one == other:
                 raise refused("depends_on", one, "is named twice", "one entry for each job")
-        return tuple(sorted(found, key=lambda each: each.job))
+        return tuple(sorted(dependencies, key=lambda dependency: dependency.job))
     raise refused("depends_on", given, "must name a job, or several", *_EXAMPLES)
 
 

@@ -24,6 +24,8 @@ FIRST, LAST = datetime(2, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, 59, 
 
 _MAX_CHARACTERS = 200
 _SECOND = 1_000_000
+"""A second in microseconds, as all lengths of `_UNITS`."""
+
 _UNITS = {"w": 0, "d": 0, "h": 3600 * _SECOND, "m": 60 * _SECOND, "s": _SECOND, "ms": 1000, "us": 1}
 _ORDER = tuple(_UNITS)
 # Texts, compiled by `re` when first used: most programs need one of them, and compiling costs as much as importing.
@@ -104,11 +106,11 @@ def duration(given: object) -> timedelta:
 
     Years and months are refused: their length depends on where they begin.
     """
-    found = period(given)
-    if found.months:
+    written = period(given)
+    if written.months:
         raise InvalidDuration(given, "has years or months, whose length varies: write days or hours")
     try:
-        return found.elapsed + timedelta(days=found.days)
+        return written.elapsed + timedelta(days=written.days)
     except OverflowError:
         raise InvalidDuration(given, "is longer than 999,999,999 days") from None
 
@@ -136,10 +138,10 @@ def moment(text: object) -> Moment:
     """Read an ISO-8601 date and time, with or without offset, and optionally a zone in brackets."""
     if not isinstance(text, str):
         raise InvalidInstant(text, "must be ISO-8601 text like 2026-01-31T09:00:00Z")
-    found = re.fullmatch(_MOMENT, text, re.ASCII) if len(text) <= _MAX_CHARACTERS else None
-    if found is None:
+    match = re.fullmatch(_MOMENT, text, re.ASCII) if len(text) <= _MAX_CHARACTERS else None
+    if match is None:
         raise InvalidInstant(text, "is not an ISO-8601 date and time like 2026-01-31T09:00:00Z")
-    groups = found.groups()
+    groups = match.groups()
     year, month, day, hour, minute, second, fraction = groups[:7] if groups[0] else groups[7:14]
     try:
         wall = datetime(  # noqa: DTZ001 - a wall time is naive by nature
@@ -155,28 +157,28 @@ def instant(given: object) -> datetime:
     if isinstance(given, datetime):
         if given.utcoffset() is None:
             raise InvalidInstant(given, "has no time zone: use datetime(..., tzinfo=UTC) or another zone")
-        found = given
+        at = given
     else:
         read = moment(given)
         if read.offset is None or read.zone is not None:
             raise InvalidInstant(given, "must carry its offset and no zone: add Z or an offset like +02:00")
-        found = read.wall.replace(tzinfo=timezone(read.offset))
-    return _within(given, found)
+        at = read.wall.replace(tzinfo=timezone(read.offset))
+    return _within(given, at)
 
 
 def later(now: datetime, length: timedelta) -> datetime:
     """Return the moment that comes so long after now; one beyond the calendar is refused."""
     try:
-        found = now + length
+        then = now + length
     except OverflowError:
         raise InvalidDuration(length, "ends after the year 9998") from None
-    return _within(length, found)
+    return _within(length, then)
 
 
-def _within(given: object, found: datetime) -> datetime:
+def _within(given: object, at: datetime) -> datetime:
     """Return the moment in UTC, if it is within the years that have one before and one after them."""
     try:
-        moment = found.astimezone(UTC)
+        moment = at.astimezone(UTC)
     except OverflowError:
         moment = None
     if moment is None or not FIRST <= moment <= LAST:
@@ -197,11 +199,11 @@ def _say_the_unit(number: object) -> str:
 
 
 def _iso_period(text: str) -> Period:
-    found = re.fullmatch(_ISO, text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(_ISO, text, re.ASCII)
+    if match is None:
         raise InvalidDuration(text, f"is not a duration; {_ISO_SHAPE}")
-    years, months, weeks, days, *clock = found.groups()
-    if not any(part is not None for part in found.groups()):
+    years, months, weeks, days, *clock = match.groups()
+    if not any(part is not None for part in match.groups()):
         raise InvalidDuration(text, f"names no length; {_ISO_SHAPE}")
     written = [(clock[i], clock[i + 1], size) for i, size in ((0, 3600), (2, 60), (4, 1)) if clock[i] is not None]
     if any(fraction is not None for _, fraction, _ in written[:-1]):
@@ -214,8 +216,8 @@ def _iso_period(text: str) -> Period:
 
 def _in_units(text: str) -> str | None:
     """Return the duration as it is to be written, if it is written in words: 5m for `5 minutes`."""
-    found = re.fullmatch(r"(\d+)\s*(second|sec|minute|min|hour|day|week)s?", text.lower(), re.ASCII)
-    return None if found is None else f"{found[1]}{found[2][0]}"
+    match = re.fullmatch(r"(\d+)\s*(second|sec|minute|min|hour|day|week)s?", text.lower(), re.ASCII)
+    return None if match is None else f"{match[1]}{match[2][0]}"
 
 
 def _unit_period(text: str) -> Period:
@@ -224,12 +226,12 @@ def _unit_period(text: str) -> Period:
     part = re.compile(_PART, re.ASCII)
     position, days, micros, rank = 0, 0, 0, -1
     while position < len(text):
-        found = part.match(text, position)
-        if found is None:
+        match = part.match(text, position)
+        if match is None:
             written = _in_units(text) or "it like 90s, 1h30m or PT90S"
             raise InvalidDuration(text, f"cannot be read at character {position + 1}: write {written}")
-        whole, fraction, unit = found.groups()
-        position = found.end()
+        whole, fraction, unit = match.groups()
+        position = match.end()
         if _ORDER.index(unit) <= rank:
             raise InvalidDuration(text, f"has its units out of order or twice: {unit!r}")
         rank = _ORDER.index(unit)

@@ -234,10 +234,10 @@ class ReleaseBrake:
 
 Asks: TypeAlias = Trigger | Replay | Fill
 Adjusts: TypeAlias = Skip | Move | Amend | Undo
-Backfills: TypeAlias = PlanBackfill | SteerBackfill
+BackfillFact: TypeAlias = PlanBackfill | SteerBackfill
 Limiting: TypeAlias = SetLimit | DropLimit | PutBrake | ReleaseBrake
 Tells: TypeAlias = Pause | Resume | Reschedule | UndoReschedule | LookAgain | Rewind
-Fact: TypeAlias = Asks | Adjusts | Backfills | Tells | Cancel | Limiting
+Fact: TypeAlias = Asks | Adjusts | BackfillFact | Tells | Cancel | Limiting
 
 LIMITING: tuple[type[Limiting], ...] = (SetLimit, DropLimit, PutBrake, ReleaseBrake)
 """What is said of a reach and not of a job or an occurrence."""

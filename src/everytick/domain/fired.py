@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from everytick.domain.decisions import Creation, Span
-from everytick.domain.steps import Row, failure_of
+from everytick.domain.steps import RunRow, failure_of
 from everytick.domain.values import value
 
 
@@ -21,7 +21,7 @@ class FiredRun:
     started_at: datetime | None
     ended_at: datetime | None
     error: str | None
-    rows: tuple[Row, ...]
+    rows: tuple[RunRow, ...]
     owner: str | None = None
     fence: int = 1
     number: int = 1
@@ -46,8 +46,8 @@ class FiredRun:
     @property
     def reason(self) -> str:
         """Why it exists. A store recognises by it what it has recorded before."""
-        made = self.creation
-        return f"{made.why}, {made.detail}" if made.detail else str(made.why)
+        creation = self.creation
+        return f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why)
 
 
 @value
@@ -64,9 +64,9 @@ class Fired:
 
     def ends(self, handles: Sequence[int | None]) -> list[tuple[datetime, int, FiredRun]]:
         """Return what has ended and has a handle: when, the handle and the run, in the order of their ends."""
-        found = [
+        ends = [
             (run.ended_at, handle, run)
             for run, handle in zip(self.runs, handles, strict=True)
             if run.ended_at is not None and handle is not None
         ]
-        return sorted(found, key=lambda each: each[:2])
+        return sorted(ends, key=lambda end: end[:2])

@@ -14,7 +14,10 @@ TOLD_AHEAD = timedelta(hours=1)
 """Promises that could be broken within this time are told."""
 
 _MOST_TOLD = 200
+"""Promises that one ping names; the others are counted."""
+
 _LONGEST_NAME = 200
+"""Characters of a name in a ping."""
 
 
 @value(frozen=True)
@@ -47,8 +50,13 @@ class FleetPing:
             "node": self.node,
             "nodes": self.nodes,
             "at_risk": [
-                {"job": each.job, "promise": each.promise, "due_at": each.due_at.isoformat(), "broken": each.is_broken}
-                for each in self.at_risk
+                {
+                    "job": promise.job,
+                    "promise": promise.promise,
+                    "due_at": promise.due_at.isoformat(),
+                    "broken": promise.is_broken,
+                }
+                for promise in self.at_risk
             ],
             "more": self.more,
         }
@@ -56,8 +64,8 @@ class FleetPing:
 
 def ping_of(promised: Iterable[PromiseRecord], now: datetime, node: str, nodes: int) -> FleetPing:
     """Return the ping of this moment."""
-    risky = [risk for each in promised if (risk := _risk(each, now)) is not None]
-    risky.sort(key=lambda each: (each.due_at, each.job, each.promise))
+    risky = [risk for record in promised if (risk := _risk(record, now)) is not None]
+    risky.sort(key=lambda promise: (promise.due_at, promise.job, promise.promise))
     return FleetPing(now, node, nodes, tuple(risky[:_MOST_TOLD]), max(len(risky) - _MOST_TOLD, 0))
 
 
@@ -75,12 +83,12 @@ def ping_from(data: Mapping[str, Any]) -> FleetPing:
     try:
         risky = [
             PromiseAtRisk(
-                str(each["job"])[:_LONGEST_NAME],
-                str(each["promise"])[:40],
-                datetime.fromisoformat(each["due_at"]).astimezone(UTC),
-                bool(each.get("broken", False)),
+                str(told["job"])[:_LONGEST_NAME],
+                str(told["promise"])[:40],
+                datetime.fromisoformat(told["due_at"]).astimezone(UTC),
+                bool(told.get("broken", False)),
             )
-            for each in list(data.get("at_risk", ()))[:_MOST_TOLD]
+            for told in list(data.get("at_risk", ()))[:_MOST_TOLD]
         ]
         sent_at = datetime.fromisoformat(data["sent_at"]).astimezone(UTC)
         return FleetPing(

@@ -10,7 +10,7 @@ from everytick.domain.config import Settings
 from everytick.domain.durations import format_duration
 from everytick.domain.texts import TASK_TIMEOUT
 
-_DEFAULT_TASK_TIMEOUT = next(each.default for each in fields(Settings) if each.name == "task_timeout")
+_DEFAULT_TASK_TIMEOUT = next(setting.default for setting in fields(Settings) if setting.name == "task_timeout")
 _TRACEBACK = "Traceback (most recent call last):"
 _LONGEST = 300
 """Characters of a headline. A log line or a table cell is for a glance; the whole text stands with the attempt."""

@@ -2,7 +2,7 @@
 
 Occurrence, run and attempt ids are version-5 UUIDs, so that any program can recompute them
 with a standard library; jobs and tasks carry a plain SHA-1. Nothing here reads a clock
-or a random source: a key that a caller did not give is made at the door, before the
+or a random source: a key that a caller did not give is made by the verb that is called, before the
 first write, so that a repeated write finds its own effect.
 """
 
@@ -13,6 +13,7 @@ from hashlib import sha1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _JOB_ID = re.compile("job_[0-9a-f]{40}")
+_OCCURRENCE_ID = re.compile(r"occ_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _OCCURRENCES = bytes.fromhex("6ba7b8109dad11d180b400c04fd430c8")
 _RUNS = bytes.fromhex("6ba7b8119dad11d180b400c04fd430c8")
 _ATTEMPTS = bytes.fromhex("6ba7b8129dad11d180b400c04fd430c8")
@@ -47,6 +48,11 @@ def occurrence_id(job_id: str, instant: datetime) -> str:
     target, a backfill that of the instant it fills.
     """
     return "occ_" + _uuid5(_OCCURRENCES, f"{job_id}:{unix_text(instant)}")
+
+
+def is_occurrence_id(text: str) -> bool:
+    """Tell whether a text is the id of an occurrence."""
+    return _OCCURRENCE_ID.fullmatch(text) is not None
 
 
 def trigger_id(job_id: str, key: str, nth: int = 1) -> str:

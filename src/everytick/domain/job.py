@@ -17,7 +17,7 @@ from everytick.domain.notices import OWNER as NOTICES_OWNER
 from everytick.domain.notices import NoticeKind
 from everytick.domain.parameters import Parameters
 from everytick.domain.policies import FirstSight, Mode, Protected
-from everytick.domain.reading import names
+from everytick.domain.policy_checks import names
 from everytick.domain.schedule import Schedule, bound, is_on_request, waits_for_end
 from everytick.domain.templates import FromTemplates
 from everytick.domain.values import value

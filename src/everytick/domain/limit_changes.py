@@ -37,13 +37,13 @@ def wished(reach: Reach, fact: Limiting, now: datetime) -> tuple[Reach, str]:
 
 def _frozen(reach: Reach, fact: PutBrake, begins: Schedule, ends: Schedule, now: datetime) -> tuple[Reach, str]:
     """Add a brake that comes again. It holds at once if a window of it is open."""
-    kept = tuple(brake for brake in reach.brakes if (brake.begins, brake.ends) != (begins, ends))
-    if len(kept) >= MOST_BRAKES:
+    others = tuple(brake for brake in reach.brakes if (brake.begins, brake.ends) != (begins, ends))
+    if len(others) >= MOST_BRAKES:
         raise InvalidLimit(reach.name, f"has {MOST_BRAKES} brakes already: release some of them")
-    made = BrakeRecord(_LONG_AGO, None, fact.reason, fact.by, begins, ends).at(now)
-    if made is None or made.until is None:
+    brake_to_come = BrakeRecord(_LONG_AGO, None, fact.reason, fact.by, begins, ends).at(now)
+    if brake_to_come is None or brake_to_come.until is None:
         raise InvalidLimit(str(begins), f"names no window that is to come and ends by '{ends}'")
-    brakes = tuple(sorted((*kept, made), key=lambda brake: brake.since))
+    brakes = tuple(sorted((*others, brake_to_come), key=lambda brake: brake.since))
     return replace(reach, brakes=brakes), f"brake from each '{begins}' to '{ends}'"
 
 
@@ -53,11 +53,11 @@ def _braked(reach: Reach, fact: PutBrake, now: datetime) -> tuple[Reach, str]:
     since = now if fact.since is None else max(fact.since, now)
     if fact.until is not None and fact.until <= since:
         raise InvalidLimit(fact.until.isoformat(), f"is not after the beginning, {since.isoformat()}")
-    kept = tuple(each for each in reach.brakes if since > now or each.begins is not None or not each.holds(now))
-    if len(kept) >= MOST_BRAKES:
+    others = tuple(brake for brake in reach.brakes if since > now or brake.begins is not None or not brake.holds(now))
+    if len(others) >= MOST_BRAKES:
         raise InvalidLimit(reach.name, f"has {MOST_BRAKES} brakes already: release some of them")
-    made = BrakeRecord(since, fact.until, fact.reason, fact.by)
-    brakes = tuple(sorted((*kept, made), key=lambda brake: brake.since))
+    new_brake = BrakeRecord(since, fact.until, fact.reason, fact.by)
+    brakes = tuple(sorted((*others, new_brake), key=lambda brake: brake.since))
     words = "brake" if since == now else f"brake from {since.isoformat()}"
     return (
         replace(reach, brakes=brakes, release=None if since == now else reach.release),
@@ -70,11 +70,11 @@ def _released(reach: Reach, fact: ReleaseBrake, now: datetime) -> tuple[Reach, s
         to_come = tuple(brake for brake in reach.brakes if brake.is_over(now) and brake.begins is None)
         return replace(reach, brakes=to_come), "" if to_come == reach.brakes else "brakes to come removed"
     # Of one that comes again only the window that is open ends.
-    kept = tuple(left for left in (_after(brake, now) for brake in reach.brakes) if left is not None)
+    left_over = tuple(left for left in (_after(brake, now) for brake in reach.brakes) if left is not None)
     if fact.at_once:
-        return replace(reach, brakes=kept, release=None), "release at once"
+        return replace(reach, brakes=left_over, release=None), "release at once"
     release = Releasing(now, fact.rate, None, fact.by)
-    return replace(reach, brakes=kept, release=release), "release" if fact.rate is None else f"release {fact.rate}"
+    return replace(reach, brakes=left_over, release=release), "release" if fact.rate is None else f"release {fact.rate}"
 
 
 def _after(brake: BrakeRecord, now: datetime) -> BrakeRecord | None:

@@ -105,8 +105,8 @@ class BrakeRecord:
 
     def holds(self, now: datetime) -> bool:
         """Whether nothing starts now."""
-        found = self.at(now)
-        return found is not None and found.since <= now and (found.until is None or now < found.until)
+        at_now = self.at(now)
+        return at_now is not None and at_now.since <= now and (at_now.until is None or now < at_now.until)
 
     def is_over(self, now: datetime) -> bool:
         """Whether its end has come."""
@@ -178,13 +178,13 @@ class Limits:
 
     def frozen_at(self, names: Collection[str], at: datetime) -> BrakeRecord | None:
         """Return the brake of these reaches that will hold at a moment to come, as far as is known now."""
-        brakes = (each.reach.brake(at) for each in self.reaches if each.reach.name in names)
+        brakes = (limited.reach.brake(at) for limited in self.reaches if limited.reach.name in names)
         return next((brake for brake in brakes if brake is not None), None)
 
     def held_back(self, names: Collection[str]) -> ReachRecord | None:
         """Return the first of these reaches of which nothing may start now: a brake before a limit."""
-        closed = [each for each in self.reaches if each.closed and each.reach.name in names]
-        return min(closed, key=lambda each: each.reach.brake(self.now) is None, default=None)
+        closed = [limited for limited in self.reaches if limited.closed and limited.reach.name in names]
+        return min(closed, key=lambda limited: limited.reach.brake(self.now) is None, default=None)
 
 
 # ------------------------------------------------------------------------------------------------------- reading texts
@@ -295,12 +295,12 @@ def windows_of(rate: Rate, since: datetime | None = None) -> tuple[RateWindow, .
 
 def windows(reach: Reach) -> tuple[RateWindow, ...]:
     """Return every window in which starts of this reach count."""
-    found: tuple[RateWindow, ...] = ()
+    rate_windows: tuple[RateWindow, ...] = ()
     if reach.limit is not None and reach.limit.rate is not None:
-        found = windows_of(reach.limit.rate)
+        rate_windows = windows_of(reach.limit.rate)
     if reach.release is not None and reach.release.rate is not None:
-        found += windows_of(reach.release.rate, reach.release.since)
-    return found
+        rate_windows += windows_of(reach.release.rate, reach.release.since)
+    return rate_windows
 
 
 def forgotten_at(reach: Reach, now: datetime) -> datetime:
@@ -326,9 +326,13 @@ def closed_because(reach: Reach, now: datetime, running: int, started: Mapping[R
         return f"brake of {named(reach.name)}{until}{f' ({brake.reason})' if brake.reason else ''}"
     if limit is not None and limit.most is not None and running >= limit.most:
         return f"limit of {named(reach.name)} ({running} of {limit.most})"
-    if limit is not None and limit.rate is not None and any(_is_full(each, started) for each in windows_of(limit.rate)):
+    if (
+        limit is not None
+        and limit.rate is not None
+        and any(_is_full(window, started) for window in windows_of(limit.rate))
+    ):
         return f"rate of {named(reach.name)} ({limit.rate})"
-    if release is not None and any(_is_full(each, started) for each in windows(reach)):
+    if release is not None and any(_is_full(window, started) for window in windows(reach)):
         return f"release of {named(reach.name)} ({release.rate}, {release.left} left)"
     return ""
 
@@ -381,17 +385,17 @@ W = TypeVar("W", bound=Waiting)
 
 def chosen(waiting: Iterable[W], rooms: Mapping[str, int], limit: int) -> list[W]:
     """Return the first of these, up to the limit, for which every reach has room. `rooms` has the limited reaches."""
-    left, found = dict(rooms), list[W]()
+    left, taken = dict(rooms), list[W]()
     names = cached_names(left)
-    for each in waiting:
-        if len(found) == limit:
+    for item in waiting:
+        if len(taken) == limit:
             break
-        limited = names(each.needs)
+        limited = names(item.needs)
         if all(left[name] > 0 for name in limited):
-            found.append(each)
+            taken.append(item)
             for name in limited:
                 left[name] -= 1
-    return found
+    return taken
 
 
 def cached_names(limited: Collection[str]) -> Callable[[str], list[str]]:
@@ -399,9 +403,9 @@ def cached_names(limited: Collection[str]) -> Callable[[str], list[str]]:
     known: dict[str, list[str]] = {}
 
     def names(needs: str) -> list[str]:
-        found = known.get(needs)
-        if found is None:
-            known[needs] = found = [name for name in reaches_of(needs) if name in limited]
-        return found
+        names_of = known.get(needs)
+        if names_of is None:
+            known[needs] = names_of = [name for name in reaches_of(needs) if name in limited]
+        return names_of
 
     return names

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from everytick.domain.limits import Limits  # noqa: F401
     from everytick.domain.promises import BreachRecord, PromiseRecord  # noqa: F401
     from everytick.domain.snapshots import Edition, Request  # noqa: F401
+    from everytick.domain.statuses import OccurrenceStatus  # noqa: F401
     from everytick.domain.upcoming import Coming  # noqa: F401
 
 
@@ -89,6 +90,21 @@ class SpansOfJobs(Question["dict[str, tuple[Span, ...]]"]):
 
 
 @value
+class MissedSpans(Question["Sequence[tuple[str, Span]]"]):
+    """Which spans of missed instants, of all jobs, end after a moment? Newest first, each with the id of its job."""
+
+    after: datetime
+    limit: int = 10_000
+
+
+@value
+class OccurrenceStatuses(Question["Mapping[str, OccurrenceStatus]"]):
+    """In which status is each of these occurrences? By id. One that retention has deleted is not in the answer."""
+
+    occurrence_ids: Collection[str]
+
+
+@value
 class Promises(Question["Sequence[PromiseRecord]"]):
     """Where do the promises of these jobs, or of all in service, stand? Soonest check first."""
 
@@ -119,3 +135,25 @@ class UndefinedJobs(Question["Undefined"]):
 
     If there is one, the answer has every stored set of names too.
     """
+
+
+@value
+class ExistingIds(Question[frozenset[str]]):
+    """Which of these ids have an occurrence, whatever its status?
+
+    A page of the history cannot tell: a moved instant keeps its id, but not its time.
+    """
+
+    occurrence_ids: Collection[str]
+
+
+@value
+class IdRange(Question[frozenset[str]]):
+    """Which ids from `first` through `last` have an occurrence, or an open request that asks for one?
+
+    People type the beginning of both. The answer has at most `limit` ids.
+    """
+
+    first: str
+    last: str
+    limit: int = 100

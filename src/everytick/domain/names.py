@@ -6,6 +6,7 @@ from sys import intern
 from everytick.errors import InvalidName
 
 LONGEST_NAME = 200
+"""Characters of a name."""
 
 # They reorder what a reader sees, so that two names that look alike need not be.
 _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

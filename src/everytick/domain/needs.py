@@ -45,18 +45,18 @@ _OWN_RUNNERS = frozenset({"function", "thread", "process", "command", "http"})
 
 def labels_of(code: str, tasks: Iterable[tuple[str, str | None]]) -> str:
     """Return what these tasks need, each given by its target and its runner; the queue is not among it."""
-    found: set[str] = set()
+    labels: set[str] = set()
     for target, runner in tasks:
         if not target.startswith("{"):
             if code:
-                found.add(f"code:{code}")
+                labels.add(f"code:{code}")
         elif target.startswith(NOTICE):
-            found.update(_needs_of_notice(target))
+            labels.update(_needs_of_notice(target))
         elif ('"call"' in target or runner in _CALL_BY_PLACE) and (package := _package(target)):
-            found.add(f"call:{package}")
+            labels.add(f"call:{package}")
         if runner is not None and runner not in _OWN_RUNNERS:
-            found.add(f"runner:{runner}")
-    return "\n".join(sorted(found))
+            labels.add(f"runner:{runner}")
+    return "\n".join(sorted(labels))
 
 
 def needs_in(labels: str, queue: str) -> str:
@@ -64,6 +64,12 @@ def needs_in(labels: str, queue: str) -> str:
     if queue == DEFAULT_QUEUE:
         return labels
     return kept_once(f"{labels}\nqueue:{queue}" if labels else f"queue:{queue}")
+
+
+def queue_of(needs: str) -> str:
+    """Return the queue that these needs name."""
+    last = needs.rpartition("\n")[2]
+    return last.removeprefix("queue:") if last.startswith("queue:") else DEFAULT_QUEUE
 
 
 def late_needs(needs: str) -> str:
@@ -85,7 +91,7 @@ def is_met(needs: str, has: Callable[[str], bool]) -> bool:
     """Say whether a node that has these labels meets the needs; one that leaves the default queue out says so too."""
     if needs == RETIRED:
         return True
-    labels = [each for each in needs.split("\n") if each != LATE and not each.startswith("limit:")] if needs else []
+    labels = [label for label in needs.split("\n") if label != LATE and not label.startswith("limit:")] if needs else []
     if not any(label.startswith("queue:") for label in labels):
         labels.append(f"queue:{DEFAULT_QUEUE}")
     return all(map(has, labels))
@@ -95,10 +101,10 @@ def _needs_of_notice(target: str) -> Iterable[str]:
     import json
 
     try:
-        found = json.loads(target)["needs"]
+        needs = json.loads(target)["needs"]
     except (ValueError, RecursionError, KeyError):
         return ()
-    return [label for label in found if isinstance(label, str)]
+    return [label for label in needs if isinstance(label, str)]
 
 
 def _package(target: str) -> str:

@@ -11,6 +11,7 @@ from everytick.errors import shown
 _MOST_FILES = 100
 _MOST_JOBS = 1_000
 _MOST_TEXT = 2_000
+"""Characters of the name of a file, and of a reason, in the facts of a node."""
 
 
 @value
@@ -100,13 +101,13 @@ def unknown_targets(jobs: Iterable[Job], living: Iterable[NodeFacts]) -> dict[st
     """
     told = [(facts.met, dict(facts.unknown_targets)) for facts in living]
     named = {id_ for _, reasons in told for id_ in reasons}
-    found: dict[str, str] = {}
+    reason_of: dict[str, str] = {}
     for job in jobs:
         if job.id in named:
             reasons = [reasons.get(job.id) for met, reasons in told if job.needs in met or job.id in reasons]
             if all(reasons):
-                found[job.name] = str(reasons[0])
-    return found
+                reason_of[job.name] = str(reasons[0])
+    return reason_of
 
 
 def unmet_needs(jobs: Iterable[Job], living: Sequence[NodeFacts], now: datetime) -> dict[str, str]:
@@ -132,15 +133,15 @@ def unmet_by_need(
     if not living or any(facts.started_at > settled for facts in living):
         return {}
     met = {needs for facts in living for needs in facts.met}
-    found: dict[str, list[Job]] = {}
+    jobs_of: dict[str, list[Job]] = {}
     for needs, jobs in by_needs.items():
         if needs not in met:
             judged = [
                 job for job in jobs if job.settings.enabled and (job.updated_at is None or job.updated_at <= settled)
             ]
             if judged:
-                found.setdefault(_missing(needs), []).extend(judged)
-    return found
+                jobs_of.setdefault(_missing(needs), []).extend(judged)
+    return jobs_of
 
 
 _HOW = {

@@ -7,8 +7,8 @@
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from everytick.domain.readers import TEXT, PolicyReader, Schema, described, or_none, table
-from everytick.domain.reading import refused
+from everytick.domain.policy_checks import refused
+from everytick.domain.policy_readers import TEXT, PolicyReader, Schema, described, or_none, table
 from everytick.domain.values import value
 
 OWNER = "notices"
@@ -40,8 +40,8 @@ class Notify:
         """Return the table of the receiver, or the list of several."""
         import json
 
-        found = [json.loads(text) for text in self.receivers]
-        return found[0] if len(found) == 1 else found
+        receivers = [json.loads(text) for text in self.receivers]
+        return receivers[0] if len(receivers) == 1 else receivers
 
 
 def notify(key: str, given: object) -> Notify:
@@ -51,9 +51,9 @@ def notify(key: str, given: object) -> Notify:
     if isinstance(given, Mapping):
         return Notify((_text(key, given),))
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
-        found = tuple(dict.fromkeys(text for part in given for text in notify(key, part).receivers))
-        if found:
-            return Notify(found)
+        texts = tuple(dict.fromkeys(text for part in given for text in notify(key, part).receivers))
+        if texts:
+            return Notify(texts)
         raise refused(key, given, "names no receiver", f"{key}=None, to tell none")
     if callable(given):
         raise refused(key, given, "is a function", "a function decorated with the job's .on_complete")

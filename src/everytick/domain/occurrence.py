@@ -86,8 +86,8 @@ class Occurrence:
 
     def payload_under(self, job: Job) -> Any:
         """Return the payload its tasks get: what its request gave, else that of its definition."""
-        found = job.settings.overridden_by(self.overrides).payload
-        return None if found is None else found.read()
+        own = job.settings.overridden_by(self.overrides).payload
+        return None if own is None else own.read()
 
     def settings(self, job: Job, task: Task | None = None) -> Settings:
         """Return the config it runs with, whole: of the job in its version, or of one of that job's tasks."""
@@ -109,7 +109,7 @@ class EndedOccurrence(Occurrence):
 
 def ended_with(occurrence: Occurrence, results: Mapping[str, Any], result: Any) -> EndedOccurrence:
     """Return the occurrence with what its tasks returned."""
-    known = {each.name: getattr(occurrence, each.name) for each in fields(Occurrence)}
+    known = {part.name: getattr(occurrence, part.name) for part in fields(Occurrence)}
     return EndedOccurrence(**known, results=results, result=result)
 
 

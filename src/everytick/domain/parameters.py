@@ -38,12 +38,12 @@ def refuse_unfit(job: str, tasks: Iterable[Parameters | None], payload: object) 
     Each key must be a parameter of some task, unless one sees them all, and have a kind of value that every task which
     names it takes. None stands for a task that is no function: it may use the whole payload.
     """
-    found = list(tasks)
-    known = dict.fromkeys(name for each in found if each is not None for name, _ in each)
+    of_tasks = list(tasks)
+    known = dict.fromkeys(name for parameters in of_tasks if parameters is not None for name, _ in parameters)
     if not isinstance(payload, dict):
         _refuse_nameless(job, payload, [name for name in known if name != EVERY_KEY])
         return
-    sees_all = EVERY_KEY in known or any(each is None for each in found)
+    sees_all = EVERY_KEY in known or any(parameters is None for parameters in of_tasks)
     for key, given in payload.items():
         if key not in known:
             if sees_all:
@@ -51,8 +51,8 @@ def refuse_unfit(job: str, tasks: Iterable[Parameters | None], payload: object) 
             reason = f"has '{shown(str(key), 60)}', which is no parameter of its tasks{did_you_mean(str(key), known)}"
             listed = ", ".join(f"'{shown(name)}'" for name in sorted(known)) or "none"
             raise InvalidPayload(f"the payload for job '{shown(job)}'", f"{reason}; there are: {listed}")
-        for each in found:
-            _refuse_kind(job, key, given, dict(each or ()))
+        for parameters in of_tasks:
+            _refuse_kind(job, key, given, dict(parameters or ()))
 
 
 def _refuse_nameless(job: str, payload: object, known: list[str]) -> None:

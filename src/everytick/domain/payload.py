@@ -14,6 +14,7 @@ PAYLOAD_LIMIT = 256 * 1024
 """Bytes of UTF-8 that one payload or result may have."""
 
 _DEEPEST = 100
+"""Levels of lists and mappings within each other."""
 
 
 @value
@@ -36,7 +37,7 @@ class Payload:
 def payload(given: object, what: str = "payload", limit: int = PAYLOAD_LIMIT) -> Payload:
     """Return the value as JSON text; refuse what JSON cannot carry unchanged, and what is too large.
 
-    Tuples become lists; everything else reads back equal or is refused here, at the door.
+    Tuples become lists; everything else reads back equal or is refused here, before it is stored.
     """
     import json
 

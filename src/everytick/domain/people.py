@@ -1,5 +1,6 @@
 """People: who may use the service, how they prove it, and what they do. `store.access` keeps these values."""
 
+from dataclasses import field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import TypeAlias
@@ -61,7 +62,7 @@ class CameBy(StrEnum):
     LOCAL = "local"
     """A request on this host, to a service without users."""
     SESSION = "session"
-    TOKEN = "token"
+    TOKEN = "token"  # noqa: S105, a way to come
     PROXY = "proxy"
     """The header of a trusted reverse proxy."""
     COMMAND = "command"
@@ -87,7 +88,7 @@ class User:
     name: str
     role: Role
     grants: tuple[Grant, ...] = ()
-    password_hash: str | None = None
+    password_hash: str | None = field(default=None, repr=False)
     added_at: datetime | None = None
     added_by: str = ""
 
@@ -117,6 +118,17 @@ class Token:
     def is_live(self, now: datetime) -> bool:
         """Whether it opens anything at this time."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+@value(frozen=True)
+class NewToken:
+    """A new token, and the text that its program sends. The text cannot be read again."""
+
+    token: Token
+    text: str
+
+    def __repr__(self) -> str:
+        return f"NewToken({self.token.id!r}, {self.token.name!r})"
 
 
 class SessionKind(StrEnum):
@@ -166,7 +178,7 @@ class AddFirstUser:
     """Add an admin where there is no user yet, and end the link that was shown for it."""
 
     name: str
-    password_hash: str
+    password_hash: str = field(repr=False)
     link: str
 
 
@@ -175,7 +187,7 @@ class SetPassword:
     """Set the password of a user and end all of their sessions."""
 
     name: str
-    password_hash: str
+    password_hash: str = field(repr=False)
 
 
 @value

@@ -12,8 +12,19 @@ from enum import StrEnum
 
 from everytick.domain.durations import MICROSECOND, format_duration, instant
 from everytick.domain.names import checked_name
-from everytick.domain.readers import DURATION, TEXT, PolicyReader, Schema, count, described, one_of, or_null, own, table
-from everytick.domain.reading import LARGEST, choice, fill, keys, length, refused, whole
+from everytick.domain.policy_checks import LARGEST, choice, fill, keys, length, refused, whole
+from everytick.domain.policy_readers import (
+    DURATION,
+    TEXT,
+    PolicyReader,
+    Schema,
+    count,
+    described,
+    one_of,
+    or_null,
+    own,
+    table,
+)
 from everytick.domain.rollouts import Rollout, rollout
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies

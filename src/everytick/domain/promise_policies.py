@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from everytick.domain.durations import MICROSECOND
-from everytick.domain.readers import DURATION, PolicyReader, or_none
-from everytick.domain.reading import length, refused
+from everytick.domain.policy_checks import length, refused
+from everytick.domain.policy_readers import DURATION, PolicyReader, or_none
 from everytick.domain.values import value
 
 

@@ -29,14 +29,14 @@ BREACHES_KEPT = timedelta(days=400)
 
 def promises_of(settings: Settings) -> dict[PromiseKind, Promised]:
     """Return what a job promises; most jobs promise nothing."""
-    found: dict[PromiseKind, Promised] = {}
+    promised: dict[PromiseKind, Promised] = {}
     if settings.success_within is not None:
-        found[PromiseKind.SUCCESS_WITHIN] = settings.success_within
+        promised[PromiseKind.SUCCESS_WITHIN] = settings.success_within
     if settings.start_by is not None:
-        found[PromiseKind.START_BY] = settings.start_by
+        promised[PromiseKind.START_BY] = settings.start_by
     if settings.finish_by is not None:
-        found[PromiseKind.FINISH_BY] = settings.finish_by
-    return found
+        promised[PromiseKind.FINISH_BY] = settings.finish_by
+    return promised
 
 
 @value(frozen=True)

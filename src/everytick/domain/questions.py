@@ -17,9 +17,10 @@ from everytick.domain.durations import format_duration
 from everytick.domain.headlines import headline
 from everytick.domain.ids import EPOCH
 from everytick.domain.job import Job
+from everytick.domain.needs import queue_of
 from everytick.domain.occurrence import Cause
+from everytick.domain.policy_checks import choice, fill, refused, whole
 from everytick.domain.question import Question as Question
-from everytick.domain.reading import choice, fill, refused, whole
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 
@@ -36,6 +37,8 @@ MOST_LAST_RUNS = 20_000
 """Most occurrences of one answer about the last runs: 600 strips of 30."""
 
 MOST_IN_A_STRIP = 200
+"""Most occurrences in the strip of one job."""
+
 COUNTED = 10_000
 """Up to here occurrences are counted; more of them are estimated."""
 
@@ -56,6 +59,11 @@ CELLS_KEPT = timedelta(days=8)
 
 DAY = timedelta(days=1)
 MOST_ALIKE = 200
+"""Most occurrences of one answer about those that failed alike."""
+
+MOST_IN_A_LANE = 1_000
+"""Of each text of needs and each priority, so many occurrences that wait are looked at: the first in line."""
+
 MOST_COVERED = 10_000
 """Most occurrences of one answer about coverage; the next question goes on behind them."""
 
@@ -115,6 +123,45 @@ class LastRuns(Question[dict[str, tuple[Glance, ...]]]):
     def __post_init__(self) -> None:
         whole("count", self.count, 1, MOST_IN_A_STRIP, "count=30")
         _some_jobs(self.job_ids, MOST_LAST_RUNS // self.count)
+
+
+# --------------------------------------------------------------------------------------------------------- queues
+
+
+@value(frozen=True)
+class QueueWait:
+    """What waits in a queue: how many, and since when the first is ready. `is_cut`: there may be more than `count`."""
+
+    queue: str
+    count: int
+    since: datetime
+    is_cut: bool = False
+
+
+@value(frozen=True)
+class WaitingInQueues(Question[tuple[QueueWait, ...]]):
+    """In which queues do pending occurrences wait that are ready, how many, and since when? By name of the queue.
+
+    Who waits longest is found however many wait: they are looked at in the order in which they are claimed. Only a
+    jitter can hide it, in a queue in which over 1,000 of one priority wait.
+    """
+
+
+@value(frozen=True)
+class QueueLoad:
+    """A queue: how many of its occurrences run and wait for a slot, and the slots of the living nodes that serve it.
+
+    `is_cut` says that there are more than were counted. `oldest` is since when the first of the waiting is ready, also
+    then.
+    """
+
+    queue: str
+    running: int
+    waiting: int
+    slots: int
+    nodes: int
+    oldest: datetime | None = None
+    is_cut: bool = False
 
 
 # --------------------------------------------------------------------------------------------------------- counts
@@ -184,6 +231,7 @@ class Buckets(Question[tuple[Bucket, ...]]):
 
     MOST_JOBS = 50
     MOST_LOOKED_AT = 20_000
+    """Occurrences under way, or ended and not folded yet, that are counted one by one."""
 
     def __post_init__(self) -> None:
         fill(self, by=choice("by", By, self.by))
@@ -371,6 +419,7 @@ class QuestionBatch(Question[tuple[Any, ...]]):
     questions: tuple[Question[Any], ...]
 
     MOST = 100
+    """Questions of one batch."""
 
     def __post_init__(self) -> None:
         whole("questions", len(self.questions), 0, self.MOST)
@@ -392,10 +441,10 @@ def step_of(instant: datetime, step: timedelta) -> datetime:
 
 def tally_of(counts: Iterable[tuple[OccurrenceStatus, int]], *, is_estimated: bool = False) -> Tally:
     """Return the counts of each status, in the order of the statuses; several of one are added up."""
-    found: dict[OccurrenceStatus, int] = {}
+    count_of: dict[OccurrenceStatus, int] = {}
     for status, count in counts:
-        found[status] = found.get(status, 0) + count
-    return Tally(tuple((each, found[each]) for each in OccurrenceStatus if found.get(each)), is_estimated)
+        count_of[status] = count_of.get(status, 0) + count
+    return Tally(tuple((status, count_of[status]) for status in OccurrenceStatus if count_of.get(status)), is_estimated)
 
 
 def buckets_of(
@@ -404,9 +453,19 @@ def buckets_of(
     """Return the buckets of these counts, by time and group."""
     placed = sorted((step_of(at, step), group, status, count) for at, group, status, count in cells)
     return tuple(
-        Bucket(at, group, tally_of(((each[2], each[3]) for each in some), is_estimated=is_estimated))
+        Bucket(at, group, tally_of(((cell[2], cell[3]) for cell in some), is_estimated=is_estimated))
         for (at, group), some in groupby(placed, key=itemgetter(0, 1))
     )
+
+
+def waits_of(lanes: Iterable[tuple[str, int, datetime]]) -> tuple[QueueWait, ...]:
+    """Return the queues of these lanes. Each lane is given by its needs, how many wait in it, and since when."""
+    waits: dict[str, QueueWait] = {}
+    for needs, count, since in lanes:
+        queue, is_cut = queue_of(needs), count >= MOST_IN_A_LANE
+        known = waits.get(queue) or QueueWait(queue, 0, since)
+        waits[queue] = QueueWait(queue, known.count + count, min(known.since, since), known.is_cut or is_cut)
+    return tuple(waits[queue] for queue in sorted(waits))
 
 
 def lengths_of(lengths: Iterable[timedelta]) -> JobLengths | None:
@@ -425,13 +484,13 @@ def _percentile(known: Sequence[timedelta], share: float) -> timedelta:
 
 def days_of(cells: Iterable[tuple[date, OccurrenceStatus, int, timedelta]]) -> tuple[DayTally, ...]:
     """Return the days of these counts, in order. With each count comes the time that its runs took together."""
-    found: list[DayTally] = []
+    days: list[DayTally] = []
     for day, some in groupby(sorted(cells, key=itemgetter(0)), key=itemgetter(0)):
         own = list(some)
         well = [(count, took) for _, status, count, took in own if status is OccurrenceStatus.COMPLETED]
-        count, took = sum(each[0] for each in well), sum((each[1] for each in well), timedelta(0))
-        found.append(DayTally(day, tally_of((each[1], each[2]) for each in own), took / count if count else None))
-    return tuple(found)
+        count, took = sum(run[0] for run in well), sum((run[1] for run in well), timedelta(0))
+        days.append(DayTally(day, tally_of((cell[1], cell[2]) for cell in own), took / count if count else None))
+    return tuple(days)
 
 
 def failures_of(parts: Iterable[FailureKind], limit: int) -> tuple[FailureKind, ...]:
@@ -440,21 +499,21 @@ def failures_of(parts: Iterable[FailureKind], limit: int) -> tuple[FailureKind, 
     `with_headlines` adds what they said.
     """
     by_print = sorted(parts, key=attrgetter("fingerprint"))
-    found = [_together(list(some)) for _, some in groupby(by_print, key=attrgetter("fingerprint"))]
-    found.sort(key=lambda each: (each.count, each.last_at, each.fingerprint), reverse=True)
-    return tuple(found[:limit])
+    failures = [_together(list(some)) for _, some in groupby(by_print, key=attrgetter("fingerprint"))]
+    failures.sort(key=lambda failure: (failure.count, failure.last_at, failure.fingerprint), reverse=True)
+    return tuple(failures[:limit])
 
 
 def _together(parts: Sequence[FailureKind]) -> FailureKind:
-    last = max(parts, key=lambda each: (each.last_at, each.last_id))
-    jobs = tuple(sorted({id_ for each in parts for id_ in each.job_ids}))
-    count, first_at = sum(each.count for each in parts), min(each.first_at for each in parts)
+    last = max(parts, key=lambda part: (part.last_at, part.last_id))
+    jobs = tuple(sorted({id_ for part in parts for id_ in part.job_ids}))
+    count, first_at = sum(part.count for part in parts), min(part.first_at for part in parts)
     return replace(last, count=count, job_ids=jobs, first_at=first_at)
 
 
 def with_headlines(failures: Iterable[FailureKind], errors: Mapping[str, str | None]) -> tuple[FailureKind, ...]:
     """Return the failures with the headline of the newest of each; `errors` are by id of occurrence."""
-    return tuple(replace(each, headline=headline(errors.get(each.last_id) or "")) for each in failures)
+    return tuple(replace(failure, headline=headline(errors.get(failure.last_id) or "")) for failure in failures)
 
 
 def why_of(reason: str | None, error: str | None) -> str:
@@ -466,7 +525,7 @@ def why_of(reason: str | None, error: str | None) -> str:
 
 
 def _aware(what: str, given: datetime) -> None:
-    assert given.tzinfo is UTC or given.utcoffset() is not None, f"{what} is read at the door: {given}"
+    assert given.tzinfo is UTC or given.utcoffset() is not None, f"{what} knows no offset from UTC: {given}"
 
 
 def _in_order(after: datetime, through: datetime) -> None:

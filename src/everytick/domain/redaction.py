@@ -45,12 +45,12 @@ def redacted(text: str) -> str:
     return _NAMED.sub(_hide_value, _FORMS.sub(_hide_form, text))
 
 
-def _hide_form(found: re.Match[str]) -> str:
-    return f"{found['address'] or found['scheme'] or ''}{HIDDEN}"
+def _hide_form(match: re.Match[str]) -> str:
+    return f"{match['address'] or match['scheme'] or ''}{HIDDEN}"
 
 
-def _hide_value(found: re.Match[str]) -> str:
-    return f"{found['name']}{found['scheme'] or ''}{HIDDEN}"
+def _hide_value(match: re.Match[str]) -> str:
+    return f"{match['name']}{match['scheme'] or ''}{HIDDEN}"
 
 
 def is_secret_name(name: str) -> bool:
@@ -101,8 +101,8 @@ class RedactedLines:
             return b""
         text = data.decode("utf-8", "surrogateescape")
         if self._is_key:
-            _, found, text = text.partition(_KEY_END)
-            if not found:
+            _, end, text = text.partition(_KEY_END)
+            if not end:
                 return b""
             self._is_key, text = False, text.partition("\n")[2]
         begin = text.rfind(_KEY_BEGIN)

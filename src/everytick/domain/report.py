@@ -55,8 +55,8 @@ AttemptReports: TypeAlias = Mapping[str, tuple[AttemptReport, ...]]
 def attempt_reports(attempts: Iterable[tuple[str, Attempt]]) -> AttemptReports:
     """Return what a report tells of these attempts, each given with its task and in order."""
     told: dict[str, tuple[AttemptReport, ...]] = {}
-    for task, each in attempts:
-        report = AttemptReport(each.number, each.status, each.started_at, each.ended_at, each.error)
+    for task, attempt in attempts:
+        report = AttemptReport(attempt.number, attempt.status, attempt.started_at, attempt.ended_at, attempt.error)
         told[task] = (*told.get(task, ()), report)
     return told
 

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from everytick.domain.durations import format_duration
 from everytick.domain.names import did_you_mean
-from everytick.domain.readers import (
+from everytick.domain.policy_checks import LARGEST, fill, keys, length, number, refused, switch, whole
+from everytick.domain.policy_readers import (
     DURATION,
     NAMES,
     SWITCH,
@@ -19,7 +20,6 @@ from everytick.domain.readers import (
     own,
     table,
 )
-from everytick.domain.reading import LARGEST, fill, keys, length, number, refused, switch, whole
 from everytick.domain.values import value
 
 ANY_FAILURE = ("failed", "timeout")
@@ -130,10 +130,10 @@ def _retried(given: object) -> tuple[str, ...]:
     items = (given,) if isinstance(given, (str, type)) else given
     if not isinstance(items, Iterable):
         raise refused("retry on", given, "must name exception classes or outcomes", *_RETRIED)
-    found = tuple(sorted({_retried_name(item) for item in items}))
-    if not found:
+    names = tuple(sorted({_retried_name(item) for item in items}))
+    if not names:
         raise refused("retry on", given, "is empty, so that nothing would be retried", *_RETRIED, "no retry at all")
-    return found
+    return names
 
 
 def _retried_name(given: object) -> str:

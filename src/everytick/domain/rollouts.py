@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from everytick.domain.reading import fill, refused, whole
+from everytick.domain.policy_checks import fill, refused, whole
 from everytick.domain.values import value
 
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -62,7 +62,7 @@ class Rollout:
         _refuse_shares(shares)
         fill(
             self,
-            shares=tuple(round(each, 4) for each in shares),
+            shares=tuple(round(share, 4) for share in shares),
             after=whole("rollout after", after, 1, MOST_COUNTED),
             max_failures=whole("rollout max_failures", max_failures, 0, MOST_COUNTED),
             dry_run=dry,
@@ -123,8 +123,8 @@ def rollout(given: str) -> Rollout:
     counts: dict[str, int] = {}
     words = iter(given.replace(",", " ").split())
     for word in words:
-        if (found := _PERCENT.fullmatch(word)) is not None:
-            shares.append(float(found[1]) / 100)
+        if (match := _PERCENT.fullmatch(word)) is not None:
+            shares.append(float(match[1]) / 100)
         elif word in _COUNTED and word not in counts:
             counts[word] = _number(word, next(words, ""))
         else:

@@ -138,7 +138,7 @@ class Adjustment:
 
     @property
     def detail(self) -> str:
-        """What was done to what runs, by whom and why, for those who ask about it."""
+        """How the planned run was changed, by whom and why."""
         if self.is_undone:
             return f"left as scheduled {self.by_whom}".rstrip()
         moved = f"moved from {self.at.isoformat()}" if self.vacates else ""
@@ -321,6 +321,7 @@ class JobSnapshot:
     `dependence` is there where a definition says `depends_on`. `is_needed` says that another job depends on this one.
     `backfill` is the first one that is approved and not filled; `more_backfills` says that others wait behind it.
     `trial` is what became of the occurrences of a version on trial; it is there where the newest edition is one.
+    `stopped_at` is the newest instant of a stop or restart schedule that was obeyed while the watermark was before it.
     """
 
     job_id: str
@@ -351,3 +352,4 @@ class JobSnapshot:
     backfill: OpenBackfill | None = None
     more_backfills: bool = False
     trial: TrialCounts | None = None
+    stopped_at: datetime | None = None

@@ -50,9 +50,12 @@ def bounded(timeout: timedelta | None) -> timedelta | None:
     return None if timeout is None or timeout >= LONGEST_DURATION else timeout
 
 
-def deadline(started_at: datetime | None, timeout: timedelta | None) -> datetime | None:
-    """Return when an occurrence is out of time: its first start plus execution_timeout; None where there is none."""
-    return None if started_at is None or timeout is None else started_at + timeout
+def deadline(started_at: datetime | None, timeout: timedelta | None, ahead: timedelta = _NO_TIME) -> datetime | None:
+    """Return when an occurrence is out of time: its first start plus execution_timeout; None where there is none.
+
+    `ahead` is how far the store's clock was set ahead since the claim: no more time has passed by that.
+    """
+    return None if started_at is None or timeout is None else started_at + timeout + ahead
 
 
 # ------------------------------------------------------------------------------------------------------- the rules
@@ -257,8 +260,7 @@ class OccurrenceLife:
 
 def deadline_of(header: OccurrenceHeader, life: OccurrenceLife) -> datetime | None:
     """Return when the occurrence is out of time; None without an execution_timeout or before its first start."""
-    until = deadline(life.started_at, header.rules.execution_timeout)
-    return None if until is None else until + life.ahead
+    return deadline(life.started_at, header.rules.execution_timeout, life.ahead)
 
 
 @value
@@ -447,7 +449,7 @@ class Reattached:
     error: str = SILENT
 
 
-Event: TypeAlias = (
+LifeEvent: TypeAlias = (
     Claimed | Released | AttemptEnded | WaitOver | Lost | CancelRequested | DeadlinePassed | Stopping | Reattached
 )
 
@@ -456,7 +458,7 @@ Event: TypeAlias = (
 
 
 @value
-class Row:
+class RunRow:
     """What a store writes about one task: where its run stands now, and the attempt this is about, if any.
 
     `attempt` is running for one that is about to begin after a wait, else how the attempt
@@ -473,7 +475,7 @@ class Row:
     run: RunState
 
 
-def failed_at(rows: "Iterable[Row]") -> datetime | None:
+def failed_at(rows: "Iterable[RunRow]") -> datetime | None:
     """Return when the last of these attempts failed or timed out; None where none did."""
     last = None
     for row in rows:
@@ -484,7 +486,7 @@ def failed_at(rows: "Iterable[Row]") -> datetime | None:
 
 @value
 class Start:
-    """An attempt the executor begins once the step is committed; past its deadline it is `TimedOut`.
+    """An attempt that the node begins once the step is committed; past its deadline it is `TimedOut`.
 
     One that an engine carries out for an earlier owner began then, at `began_at`.
     """
@@ -497,7 +499,7 @@ class Start:
 
 @value
 class CancelAttempt:
-    """An open attempt the executor tells to stop; it stays open until its outcome is reported."""
+    """An open attempt that the node tells to stop; it stays open until its outcome is reported."""
 
     task: str
     number: int
@@ -527,7 +529,7 @@ class Step:
 
     number: int
     after: OccurrenceLife
-    rows: tuple[Row, ...] = ()
+    rows: tuple[RunRow, ...] = ()
     starts: tuple[Start, ...] = ()
     cancels: tuple[CancelAttempt, ...] = ()
     waits: tuple[Wait, ...] = ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from everytick.domain.config import Level, Overrides, nothing
 from everytick.domain.names import checked_name, did_you_mean
-from everytick.domain.reading import refused
+from everytick.domain.policy_checks import refused
 from everytick.domain.schedule import Schedule
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies, shown
@@ -89,12 +89,12 @@ def template_names(given: object) -> tuple[str, ...]:
     items = (given,) if isinstance(given, str) else given
     if not isinstance(items, (list, tuple)) or not items:
         raise refused("template", given, "must be a name, or a list of names of which a later one overrides")
-    found = tuple(checked_name("template", item) for item in items)
-    if len(found) > MOST_TEMPLATES:
-        raise refused("template", found[MOST_TEMPLATES], f"is one too many: a job may name {MOST_TEMPLATES}")
-    if len({template_key(name) for name in found}) < len(found):
-        raise refused("template", ", ".join(found), "names a template twice")
-    return found
+    names = tuple(checked_name("template", item) for item in items)
+    if len(names) > MOST_TEMPLATES:
+        raise refused("template", names[MOST_TEMPLATES], f"is one too many: a job may name {MOST_TEMPLATES}")
+    if len({template_key(name) for name in names}) < len(names):
+        raise refused("template", ", ".join(names), "names a template twice")
+    return names
 
 
 def find_templates(job: str, names: Sequence[str], known: Mapping[str, Template]) -> tuple[Template, ...]:

@@ -11,8 +11,8 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.A)
 
 def _digits(id_: str) -> str:
     """Return 32 hexadecimal digits, not all zero: those in the id, else those of its hash."""
-    found = _UUID.search(id_.lower())
-    digits = found[0].replace("-", "") if found else ""
+    match = _UUID.search(id_.lower())
+    digits = match[0].replace("-", "") if match else ""
     return digits if digits.strip("0") else sha256(id_.encode()).hexdigest()[:32]
 
 

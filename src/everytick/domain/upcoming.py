@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from everytick.domain.config import Overrides
+from everytick.domain.config import Overrides, queue_of
 from everytick.domain.durations import MICROSECOND as MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
@@ -28,11 +28,11 @@ def in_force(editions: Sequence[Edition], moment: datetime) -> Job:
 
 def edition_in_force(editions: Sequence[Edition], moment: datetime) -> Edition:
     """Return the edition in force right after a moment."""
-    found = editions[0]
+    current = editions[0]
     for edition in editions[1:]:
         if edition.in_force_after is None or edition.in_force_after <= moment:
-            found = edition
-    return found
+            current = edition
+    return current
 
 
 def effective(editions: Sequence[Edition]) -> Sequence[Edition]:
@@ -43,15 +43,15 @@ def effective(editions: Sequence[Edition]) -> Sequence[Edition]:
     """
     if len(editions) < 2:
         return editions
-    if editions[-1].rollout is not None or any(each.rollout is not None for each in editions):
+    if editions[-1].rollout is not None or any(edition.rollout is not None for edition in editions):
         # A version on trial is never in force. The first one is no trial: it was in force when the others were written.
-        editions = [each for each in editions if each.rollout is None] or editions[:1]
-    found = [editions[-1]]
+        editions = [edition for edition in editions if edition.rollout is None] or editions[:1]
+    in_order = [editions[-1]]
     for edition in editions[-2::-1]:
-        since, later = edition.in_force_after, found[-1].in_force_after
+        since, later = edition.in_force_after, in_order[-1].in_force_after
         if later is not None and (since is None or since < later or edition is editions[0]):
-            found.append(edition)
-    return found[::-1]
+            in_order.append(edition)
+    return in_order[::-1]
 
 
 def trial_of(editions: Sequence[Edition]) -> Edition | None:
@@ -69,7 +69,11 @@ def editions_to_come(editions: Sequence[Edition], now: datetime) -> list[Edition
     """Return the editions that come into force after now."""
     if len(editions) < 2:
         return []
-    return [each for each in effective(editions) if each.in_force_after is not None and each.in_force_after > now]
+    return [
+        edition
+        for edition in effective(editions)
+        if edition.in_force_after is not None and edition.in_force_after > now
+    ]
 
 
 def bound_schedule(snapshot: JobSnapshot, job: Job, after: datetime, *, idle: bool) -> Schedule:
@@ -99,9 +103,9 @@ def next_instant(snapshot: JobSnapshot, after: datetime, *, idle: bool) -> datet
             continue
         # The first is in force from the watermark on, whatever a clock showed when it was written.
         begin = after if place == 0 or edition.in_force_after is None else max(after, edition.in_force_after)
-        found = bound_schedule(snapshot, edition.job, after, idle=idle).next_after(begin)
-        if found is not None and (until is None or found <= until):
-            return found
+        instant = bound_schedule(snapshot, edition.job, after, idle=idle).next_after(begin)
+        if instant is not None and (until is None or instant <= until):
+            return instant
     return None
 
 
@@ -142,6 +146,11 @@ class ComingRun:
     detail: str = ""
     overrides: Overrides | None = None
 
+    @property
+    def queue(self) -> str | None:
+        """Its own queue, where it was amended to one."""
+        return queue_of(self.overrides)
+
 
 @value
 class Coming:
@@ -156,7 +165,7 @@ NOTHING_COMING = Coming(())
 
 def coming_runs(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None = None) -> list[ComingRun]:
     """Return the runs at the times that `upcoming` gives."""
-    told = {each.at: each for each in snapshot.adjustments if not each.is_undone}
+    told = {adjustment.at: adjustment for adjustment in snapshot.adjustments if not adjustment.is_undone}
     moved = snapshot.reschedule
     return [_marked(at, instant, told.get(instant), moved) for at, instant in _runs(snapshot, now, n, idle=idle)]
 
@@ -177,7 +186,7 @@ def coming(
 
     Counted from the next run, what lies within the time from now is shown at every moment until then.
     """
-    told = {each.at: each for each in snapshot.adjustments if not each.is_undone}
+    told = {adjustment.at: adjustment for adjustment in snapshot.adjustments if not adjustment.is_undone}
     most, within = (MOST_COMING, horizon) if isinstance(horizon, timedelta) else (horizon, None)
     runs = _runs(snapshot, now, most, within=within, idle=idle)
     return tuple(_marked(at, instant, told.get(instant), snapshot.reschedule) for at, instant in runs)
@@ -185,8 +194,15 @@ def coming(
 
 def skipped_by_hand(snapshot: JobSnapshot, now: datetime) -> list[ComingRun]:
     """Return the instants after now that a person has skipped, in order."""
-    told = (each for each in snapshot.adjustments if each.kind is AdjustmentKind.SKIP and each.at > now)
-    return [ComingRun(each.at, each.at, Mark.SKIPPED, each.by_whom) for each in sorted(told, key=lambda each: each.at)]
+    told = (
+        adjustment
+        for adjustment in snapshot.adjustments
+        if adjustment.kind is AdjustmentKind.SKIP and adjustment.at > now
+    )
+    return [
+        ComingRun(adjustment.at, adjustment.at, Mark.SKIPPED, adjustment.by_whom)
+        for adjustment in sorted(told, key=lambda adjustment: adjustment.at)
+    ]
 
 
 def _runs(
@@ -195,10 +211,10 @@ def _runs(
     """Return the next runs, or those `within` a time after the first: when each runs, and the instant that names it."""
     if snapshot.retire_at is not None:
         return []
-    found = {each for each in _set_by_hand(snapshot, now) if _may_run(snapshot, each[0])}
+    known_runs = {run for run in _set_by_hand(snapshot, now) if _may_run(snapshot, run[0])}
     if idle is None:
         idle = not snapshot.busy_count and not snapshot.waiting_count
-    away = {each.at for each in snapshot.adjustments if each.vacates}
+    away = {adjustment.at for adjustment in snapshot.adjustments if adjustment.vacates}
     # What was decided while a clock was ahead does not run again.
     at, named = max(now, snapshot.watermark), 0
     first: datetime | None = None
@@ -208,18 +224,18 @@ def _runs(
         at, held = instant, _held_until(snapshot, instant)
         if held is None:
             if instant not in away:
-                found.add((instant, instant))
+                known_runs.add((instant, instant))
                 named += 1
                 if within is not None:
-                    first = first or min(found)[0]
+                    first = first or min(known_runs)[0]
                     if instant - first > within:
                         break
         elif held == _NEVER:
             break
         else:
             at = held
-    runs = sorted(found)[:n]
-    return runs if within is None else [each for each in runs if each[0] - runs[0][0] <= within]
+    runs = sorted(known_runs)[:n]
+    return runs if within is None else [run for run in runs if run[0] - runs[0][0] <= within]
 
 
 def _may_run(snapshot: JobSnapshot, target: datetime) -> bool:
@@ -234,11 +250,22 @@ def set_by_hand(snapshot: JobSnapshot, now: datetime) -> list[datetime]:
 
 def _set_by_hand(snapshot: JobSnapshot, now: datetime) -> list[tuple[datetime, datetime]]:
     """Return the times after now that were set by hand, each with the instant that names it."""
-    moves = ((each.to, each.at) for each in snapshot.adjustments if each.vacates and not each.done)
-    found = [(to, at) for to, at in moves if to is not None]
-    if snapshot.reschedule is not None:
-        found.append((snapshot.reschedule.to, snapshot.reschedule.to))
-    return [each for each in found if each[0] > now]
+    moves = (
+        (adjustment.to, adjustment.at)
+        for adjustment in snapshot.adjustments
+        if adjustment.vacates and not adjustment.done
+    )
+    runs = [(to, at) for to, at in moves if to is not None]
+    runs += [(to, to) for to in rescheduled_to(snapshot)]
+    return [run for run in runs if run[0] > now]
+
+
+def rescheduled_to(snapshot: JobSnapshot) -> list[datetime]:
+    """Return the time to which the next run is set; none if that run was skipped or moved away since."""
+    moved = snapshot.reschedule
+    if moved is None or any(run.at == moved.to and run.vacates for run in snapshot.adjustments):
+        return []
+    return [moved.to]
 
 
 def _held_until(snapshot: JobSnapshot, instant: datetime) -> datetime | None:

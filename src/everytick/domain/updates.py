@@ -1,7 +1,7 @@
 """When a new version of a job comes into force: at once, after what is scheduled already, or for a while.
 
 A store asks this under the lock of the job, with its own time, and keeps the moments with the versions. From then on
-they are facts: `plan` and everybody who looks ahead read them.
+they are facts: `plan` and every look ahead read them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -64,7 +64,7 @@ def updated(
 def settled(snapshot: JobSnapshot, verdict: RolloutVerdict, now: datetime) -> tuple[Edition, ...]:
     """Return the edition that the outcomes of a rollout have decided: the next stage, the version itself, or the old.
 
-    What was rolled back follows the version on trial, so that a file or code which still says it changes nothing.
+    A rolled-back version follows the version on trial, so code or a file that still says it changes nothing.
     """
     trial = trial_of(snapshot.editions)
     assert trial is not None, f"version {verdict.version} is on trial"
@@ -78,7 +78,7 @@ def settled(snapshot: JobSnapshot, verdict: RolloutVerdict, now: datetime) -> tu
 
 def asked_edition(editions: Iterable[Edition], now: datetime) -> Edition:
     """Return the edition that people asked for last: the newest, or that of a window which is still open."""
-    known = {each.job.version: each for each in editions}
+    known = {edition.job.version: edition for edition in editions}
     newest = known[max(known)]
     if newest.follows is None or newest.follows not in known:
         return newest
@@ -116,7 +116,7 @@ def _windowed(
     return (
         Edition(job, now),
         Edition(switched(before, job), until, follows=0),
-        *(Edition(switched(each.job, job), each.in_force_after, follows=0) for each in later),
+        *(Edition(switched(edition.job, job), edition.in_force_after, follows=0) for edition in later),
     )
 
 
@@ -126,31 +126,31 @@ def _carried(current: Job, later: Sequence[Edition], job: Job, now: datetime) ->
         Edition(switched(current, job), now),
         *(
             Edition(
-                switched(each.job, job),
-                each.in_force_after,
-                follows=None if each.follows is None else 0,
-                rollout=each.rollout,
+                switched(edition.job, job),
+                edition.in_force_after,
+                follows=None if edition.follows is None else 0,
+                rollout=edition.rollout,
             )
-            for each in later
+            for edition in later
         ),
     )
 
 
-def _is_alike(asked: Job, job: Job) -> bool:
+def _is_alike(newest: Job, job: Job) -> bool:
     """Whether the definition differs from the one asked for last only in its name, its owner and whether it runs."""
-    return same_definition(switched(asked, job), job)
+    return same_definition(switched(newest, job), job)
 
 
 def switched(job: Job, like: Job) -> Job:
     """Return the definition with the name, the owner and the switch of another."""
     if job.enabled != like.enabled or job.overrides.get("enabled") != like.overrides.get("enabled"):
         given, level = like.overrides.get("enabled"), like.settings.origin("enabled")
-        kept = [item for item in job.overrides.items if item[0] != "enabled"]
+        items = [item for item in job.overrides.items if item[0] != "enabled"]
         if "enabled" in like.overrides:
-            kept = sorted([*kept, ("enabled", given)], key=lambda item: item[0])
+            items = sorted([*items, ("enabled", given)], key=lambda item: item[0])
         settings = _with_switch(job.settings, like.enabled, level)
         tasks = tuple(replace(task, settings=_with_switch(task.settings, like.enabled, level)) for task in job.tasks)
-        job = replace(job, overrides=Overrides(Level.JOB, tuple(kept)), settings=settings, tasks=tasks)
+        job = replace(job, overrides=Overrides(Level.JOB, tuple(items)), settings=settings, tasks=tasks)
     if (job.name, job.owner) == (like.name, like.owner):
         return job
     return replace(job, name=like.name, owner=like.owner)
@@ -215,14 +215,14 @@ def numbered(editions: Sequence[Edition], newest: int, by: str) -> list[Edition]
     """Return the editions with the numbers of their versions, counted on from the newest one, and who wrote them."""
     return [
         Edition(
-            replace(each.job, version=newest + 1 + place),
-            each.in_force_after,
+            replace(edition.job, version=newest + 1 + place),
+            edition.in_force_after,
             by,
             # 0 is the first of these.
-            newest + 1 if each.follows == 0 else each.follows,
-            each.rollout,
+            newest + 1 if edition.follows == 0 else edition.follows,
+            edition.rollout,
         )
-        for place, each in enumerate(editions)
+        for place, edition in enumerate(editions)
     ]
 
 
@@ -236,16 +236,16 @@ def is_asked(
     definition is to stay: then a window is no reason to leave it. `is_named` says that a policy was named with it: then
     what was rolled back is tried again.
     """
-    asked, newest = asked_edition(editions, now), max(editions, key=lambda each: each.job.version)
+    last_asked, newest = asked_edition(editions, now), max(editions, key=lambda edition: edition.job.version)
     if newest.rollout is not None and is_lasting:
         return False
-    if asked is not newest:
-        return same_definition(asked.job, job) and not is_lasting
+    if last_asked is not newest:
+        return same_definition(last_asked.job, job) and not is_lasting
     if same_definition(newest.job, job):
         return True
     windowed = [
-        each.job
-        for each in editions
-        if each.job.version == newest.follows and not (is_named and each.rollout is not None)
+        edition.job
+        for edition in editions
+        if edition.job.version == newest.follows and not (is_named and edition.rollout is not None)
     ]
-    return not is_lasting and any(same_definition(switched(each, newest.job), job) for each in windowed)
+    return not is_lasting and any(same_definition(switched(edition, newest.job), job) for edition in windowed)

@@ -41,13 +41,13 @@ def _make(cls: type[T], *, frozen: bool) -> type[T]:
     own = vars(cls)
     shared = _SHARED | _FROZEN if frozen else _SHARED
     missing = {name: method for name, method in shared.items() if name not in own}
-    made: Any = dataclass(slots=True, init=False, eq=False, repr=False)(cls)
-    made.__compared__ = _content(made)
+    new_class: Any = dataclass(slots=True, init=False, eq=False, repr=False)(cls)
+    new_class.__compared__ = _content(new_class)
     if "__init__" not in own:
-        made.__init__ = _init_of(made, frozen=frozen)
+        new_class.__init__ = _init_of(new_class, frozen=frozen)
     for name, method in missing.items():
-        setattr(made, name, method)
-    return made  # type: ignore[no-any-return]
+        setattr(new_class, name, method)
+    return new_class  # type: ignore[no-any-return]
 
 
 def _init_of(cls: Any, *, frozen: bool) -> Callable[..., None]:
@@ -64,25 +64,28 @@ def _compiled(cls: Any, line: str) -> Any:
     """Compile the `__init__` that a dataclass would have; `__post_init__` fills the fields with `init=False`."""
     known: dict[str, Any] = {"_set": object.__setattr__}
     given, lines = ["self"], []
-    for each in (found for found in fields(cls) if found.init):
-        default = known[f"_{each.name}"] = _default(each)
-        made = each.default_factory is not MISSING
-        given.append(each.name if default is MISSING else f"{each.name}=_{each.name}")
-        content = f"_{each.name}() if {each.name} is _{each.name} else {each.name}" if made else each.name
-        lines.append(line.format(name=each.name, content=content))
+    for part in fields(cls):
+        if not part.init:
+            continue
+        name = part.name
+        default = known[f"_{name}"] = _default(part)
+        given.append(name if default is MISSING else f"{name}=_{name}")
+        is_called = part.default_factory is not MISSING
+        content = f"_{name}() if {name} is _{name} else {name}" if is_called else name
+        lines.append(line.format(name=name, content=content))
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
-    exec(f"def __init__({', '.join(given)}):\n " + "\n ".join(lines or ["pass"]), known)
+    exec(f"def __init__({', '.join(given)}):\n " + "\n ".join(lines or ["pass"]), known)  # noqa: S102, names of fields
     known["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
     return known["__init__"]
 
 
-def _default(each: Field[Any]) -> Any:
-    return each.default if each.default_factory is MISSING else each.default_factory
+def _default(part: Field[Any]) -> Any:
+    return part.default if part.default_factory is MISSING else part.default_factory
 
 
 def _content(cls: Any) -> Callable[[Any], Any]:
-    names = [each.name for each in fields(cls) if each.compare]
+    names = [part.name for part in fields(cls) if part.compare]
     return attrgetter(*names) if names else _nothing
 
 
@@ -102,7 +105,7 @@ def _hash(self: Any) -> int:
 
 
 def _repr(self: Any) -> str:
-    shown = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+    shown = (f"{part.name}={getattr(self, part.name)!r}" for part in fields(self) if part.repr)
     return f"{self.__class__.__qualname__}({', '.join(shown)})"
 
 
@@ -111,12 +114,12 @@ def _refuse(self: Any, name: str, *_: object) -> None:
 
 
 def _state(self: Any) -> list[Any]:
-    return [getattr(self, each.name) for each in fields(self)]
+    return [getattr(self, part.name) for part in fields(self)]
 
 
 def _set_state(self: Any, state: list[Any]) -> None:
-    for each, content in zip(fields(self), state, strict=True):
-        object.__setattr__(self, each.name, content)
+    for part, content in zip(fields(self), state, strict=True):
+        object.__setattr__(self, part.name, content)
 
 
 _SHARED = {"__eq__": _eq, "__hash__": _hash, "__repr__": _repr}

@@ -20,13 +20,13 @@ class Within:
         """Return the first instant later than `instant`, or None if there is none."""
         if self.start is not None and instant < self.start:
             instant = self.start - MICROSECOND
-        found = self.schedule.next_after(instant)
-        return None if found is None or (self.end is not None and found > self.end) else found
+        named = self.schedule.next_after(instant)
+        return None if named is None or (self.end is not None and named > self.end) else named
 
     def last_at(self, instant: datetime, /) -> datetime | None:
         """Return the last instant not later than `instant`, or None if there is none."""
-        found = self.schedule.last_at(instant if self.end is None else min(instant, self.end))
-        return None if found is None or (self.start is not None and found < self.start) else found
+        named = self.schedule.last_at(instant if self.end is None else min(instant, self.end))
+        return None if named is None or (self.start is not None and named < self.start) else named
 
     def instants(self, after: datetime, through: datetime, limit: int | None = None) -> Sequence[datetime]:
         """Return the instants in `(after, through]` in order, at most `limit` of them."""

@@ -17,11 +17,7 @@ class Metric:
     help: str
 
 
-def _metrics(*rows: tuple[str, str, str, str]) -> dict[str, Metric]:
-    return {name: Metric(name, kind, tuple(labels.split()), help_) for name, kind, labels, help_ in rows}
-
-
-METRICS = _metrics(
+_ROWS = (
     # Counted by this node, since its process began.
     ("everytick_occurrences_total", "counter", "job status cause", "Occurrences that ended here."),
     ("everytick_attempts_total", "counter", "job outcome", "Attempts that ended here."),
@@ -66,12 +62,6 @@ METRICS = _metrics(
     ("scheduler_next_run_timestamp", "gauge", "schedule_id", "When the schedule runs next."),
     ("scheduler_lock_failures_total", "counter", "schedule_id", "Plans that came too late: another node was faster."),
 )
+
+METRICS = {name: Metric(name, kind, tuple(labels.split()), help_) for name, kind, labels, help_ in _ROWS}
 """All metrics by name."""
-
-
-def series_names() -> frozenset[str]:
-    """Return the names that a query may use: those of histograms have three endings."""
-    endings = ("_bucket", "_sum", "_count")
-    found = {name for name, metric in METRICS.items() if metric.kind != "histogram"}
-    found |= {name + ending for name, metric in METRICS.items() if metric.kind == "histogram" for ending in endings}
-    return frozenset(found)

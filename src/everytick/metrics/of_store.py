@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from everytick.domain.lookups import Breaches
 from everytick.domain.notices import OWNER as NOTICES
 from everytick.domain.proposals import OWNER as PROPOSALS
-from everytick.domain.questions import Counts
+from everytick.domain.questions import Counts, WaitingInQueues
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
-from everytick.stores.base import HistoryFilter
+from everytick.node.meter import OTHER
+from everytick.stores.base import HistoryFilter, Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime, timedelta
 
     from everytick.domain.occurrence import Occurrence
     from everytick.domain.promises import BreachRecord
-    from everytick.domain.questions import Tally
+    from everytick.domain.questions import QueueWait, Tally
     from everytick.metrics.text import Series
     from everytick.node.meter import Meter
     from everytick.stores.addresses import AnyStore
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
 _O = OccurrenceStatus
 _MOST_SEEN = 1_000
-"""Most waiting and running occurrences that are told apart by job and queue. The totals count all of them."""
+"""Most waiting and running occurrences that are told apart by job. The totals count all of them."""
 
-_MOST_FILES, _MOST_NODES = 100, 200
+_MOST_FILES, _MOST_NODES, _MOST_QUEUES = 100, 200, 200
 
 
 @value
@@ -41,20 +42,24 @@ class StoreReading:
     nodes: Sequence[NodeRecord]
     open: Sequence[Occurrence]
     tally: Tally
+    waits: Sequence[QueueWait]
     breaches: Sequence[BreachRecord]
 
 
 async def read_store(store: AnyStore, records: Sequence[JobRecord] | None = None) -> StoreReading:
     """Ask the store for everything that is written of it; for the jobs only if they are not given."""
     standing = (_O.PENDING, _O.RUNNING, _O.AWAITING_RETRY)
-    found = [(await store.history(HistoryFilter(statuses=(each,), limit=_MOST_SEEN))).occurrences for each in standing]
+    ends = [
+        (await store.history(HistoryFilter(statuses=(status,), limit=_MOST_SEEN))).occurrences for status in standing
+    ]
     jobs = await store.list() if records is None else records
     return StoreReading(
         await store.now(),
         [record for record in jobs if record.job.owner not in (NOTICES, PROPOSALS)],
-        await store.nodes(),
-        [occurrence for some in found for occurrence in some],
+        await store.ask(Nodes()),
+        [occurrence for some in ends for occurrence in some],
         await store.ask(Counts()),
+        await store.ask(WaitingInQueues()),
         await store.ask(Breaches(is_open=True, limit=_MOST_SEEN)),
     )
 
@@ -62,10 +67,9 @@ async def read_store(store: AnyStore, records: Sequence[JobRecord] | None = None
 def write_store(series: Series, reading: StoreReading, meter: Meter, silence: timedelta) -> None:
     """Add what the store holds. `silence` is after which a node no longer counts as alive."""
     labels = meter.labels((record.job.id, record.job.name) for record in reading.records)
-    queues = {record.job.id: record.job.settings.queue for record in reading.records}
     _write_totals(series, reading)
     _write_open(series, reading, labels)
-    _write_queues(series, reading, queues)
+    _write_queues(series, reading)
     _write_jobs(series, reading.records, labels)
     for record in reading.breaches:
         series.add("everytick_promises_broken", 1, labels.get(record.job_id, record.job), record.breach.kind)
@@ -78,10 +82,13 @@ def _is_ready(occurrence: Occurrence, now: datetime) -> bool:
 
 def _write_totals(series: Series, reading: StoreReading) -> None:
     counted = dict(reading.tally.counts)
-    pending = [each for each in reading.open if each.status is _O.PENDING]
-    later = sum(not _is_ready(each, reading.now) for each in pending)
-    series.add("scheduler_jobs_running_total", counted.get(_O.RUNNING, 0))
-    series.add("scheduler_jobs_in_queue_total", max(counted.get(_O.PENDING, 0) - later, 0))
+    pending = [occurrence for occurrence in reading.open if occurrence.status is _O.PENDING]
+    later = sum(not _is_ready(occurrence, reading.now) for occurrence in pending)
+    # A tally that is estimated looks at the newest occurrences alone: what runs or waits may be older than those.
+    running = sum(occurrence.status is _O.RUNNING for occurrence in reading.open)
+    waiting = sum(wait.count for wait in reading.waits)
+    series.add("scheduler_jobs_running_total", max(counted.get(_O.RUNNING, 0), running))
+    series.add("scheduler_jobs_in_queue_total", max(counted.get(_O.PENDING, 0) - later, waiting))
     series.add("scheduler_jobs_paused_total", sum(record.pause is not None for record in reading.records))
 
 
@@ -94,9 +101,9 @@ _OPEN = {
 
 def _write_open(series: Series, reading: StoreReading, labels: Mapping[str, str]) -> None:
     counted = Counter(
-        (_OPEN[each.status], labels.get(each.job_id, ""))
-        for each in reading.open
-        if each.status is not _O.PENDING or _is_ready(each, reading.now)
+        (_OPEN[occurrence.status], labels.get(occurrence.job_id, ""))
+        for occurrence in reading.open
+        if occurrence.status is not _O.PENDING or _is_ready(occurrence, reading.now)
     )
     # A job without any says 0, so that a graph has no holes and `absent()` no false alarm.
     for name in _OPEN.values():
@@ -104,14 +111,22 @@ def _write_open(series: Series, reading: StoreReading, labels: Mapping[str, str]
             series.add(name, counted[name, label], label)
 
 
-def _write_queues(series: Series, reading: StoreReading, queues: Mapping[str, str]) -> None:
-    waiting = [each for each in reading.open if each.status is _O.PENDING and _is_ready(each, reading.now)]
+def _write_queues(series: Series, reading: StoreReading) -> None:
+    waits = {wait.queue: wait for wait in reading.waits}
     served = {queue for node in reading.nodes if node.facts is not None for queue in node.facts.queues}
-    for queue in sorted({*queues.values(), *served}):
-        own = [each for each in waiting if queues.get(each.job_id) == queue]
-        oldest = max((reading.now - (each.ready_at or each.scheduled_for) for each in own), default=timedelta(0))
-        series.add("everytick_queue_depth", len(own), queue)
-        series.add("everytick_queue_oldest_wait_seconds", oldest.total_seconds(), queue)
+    named = {record.job.settings.queue for record in reading.records} - served
+    # Those that only an amendment names come last: an operator can make up any number of them.
+    queues = [*sorted(served), *sorted(named), *sorted(waits.keys() - served - named)]
+    depths, oldest = Counter[str](), dict[str, float]()
+    for place, queue in enumerate(queues):
+        label = queue if place < _MOST_QUEUES else OTHER
+        wait = waits.get(queue)
+        depths[label] += 0 if wait is None else wait.count
+        seconds = 0.0 if wait is None else (reading.now - wait.since).total_seconds()
+        oldest[label] = max(oldest.get(label, 0.0), seconds)
+    for label, depth in sorted(depths.items()):
+        series.add("everytick_queue_depth", depth, label)
+        series.add("everytick_queue_oldest_wait_seconds", oldest[label], label)
 
 
 def _write_jobs(series: Series, records: Iterable[JobRecord], labels: Mapping[str, str]) -> None:

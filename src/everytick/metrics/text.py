@@ -77,8 +77,8 @@ def _labelled(names: tuple[str, ...], values: tuple[str, ...]) -> str:
 
 def _escaped(text: str) -> str:
     """Return a label's value: bounded, on one line. Characters that no text file may hold become a question mark."""
-    kept = text[:_LONGEST_LABEL_CHARACTERS].encode("utf-8", "replace").decode()
-    return kept.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    shortened = text[:_LONGEST_LABEL_CHARACTERS].encode("utf-8", "replace").decode()
+    return shortened.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
 def _number(value: float) -> str:

@@ -17,11 +17,11 @@ from everytick.node.inbox import AttemptOver, GraceOver, Inbox
 from everytick.node.occurrence import OpenAttempt, OwnedKeys
 from everytick.node.slots import Slots
 from everytick.runners import capture
-from everytick.runners.context import Halt, enter, leave
+from everytick.runners.context import Halt, abandon, enter, halt, halted, leave
 from everytick.runners.outcomes import failed
 from everytick.runners.tracing import attempt_span
 
-_log = logging.getLogger("everytick.executor")
+_log = logging.getLogger("everytick.node")
 
 _IN_A_ROW = 64
 """How many attempts a worker carries out before it lets the loop turn, if none of them waited: some milliseconds."""
@@ -74,10 +74,10 @@ class Attempts:
 
     def halt(self, attempt: OpenAttempt, why: Halt, reason: str, grace: timedelta) -> None:
         """Tell the attempt to stop, and wait for its grace period; telling it twice changes nothing."""
-        if attempt.context._halt is not None:
+        if halted(attempt.context) is not None:
             return
-        attempt.context._halt, attempt.reason = why, reason
-        attempt.context._grace_seconds = grace.total_seconds()
+        halt(attempt.context, why, grace.total_seconds())
+        attempt.reason = reason
         if attempt.worker is not None:
             attempt.worker.cancel()
         if attempt.alarm is not None:
@@ -88,7 +88,7 @@ class Attempts:
     def abandon(self, attempt: OpenAttempt) -> None:
         """Wait no longer for an attempt that does not stop: its outcome is ignored."""
         attempt.is_abandoned = True
-        attempt.context._abandon()
+        abandon(attempt.context)
         _log.error(
             "task '%s' of job '%s' does not stop although it was told to: it is left behind; its outcome is ignored",
             attempt.task,
@@ -159,9 +159,10 @@ class Attempts:
     async def _carry_out(self, worker: "asyncio.Task[None]", attempt: OpenAttempt) -> Outcome:
         """Return how the attempt ended. Only the cancellation of a worker whose node closes is raised."""
         context = attempt.context
-        if context._halt is not None:
+        if halted(context) is not None:
             return _stopped(attempt)
-        self._owned.latest, attempt.worker = attempt, worker
+        self._owned.began(attempt)
+        attempt.worker = worker
         enter(context)
         outcome: Outcome | None = None
         span = attempt_span(context)
@@ -171,7 +172,7 @@ class Attempts:
             if self._is_closed:
                 raise
             # The node has not told it to stop: the body canceled itself, or waited for something canceled.
-            outcome = failed(error) if attempt.context._halt is None else _stopped(attempt)
+            outcome = failed(error) if halted(attempt.context) is None else _stopped(attempt)
         except BaseException as error:  # noqa: BLE001, user code may raise anything and the node lives
             outcome = failed(error)
         finally:
@@ -184,4 +185,4 @@ class Attempts:
 
 
 def _stopped(attempt: OpenAttempt) -> Outcome:
-    return TimedOut() if attempt.context._halt is Halt.TIMEOUT else Canceled(attempt.reason or "canceled")
+    return TimedOut() if halted(attempt.context) is Halt.TIMEOUT else Canceled(attempt.reason or "canceled")

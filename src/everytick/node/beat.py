@@ -1,7 +1,7 @@
 """The beat: says that the node lives, and brings the store's orders.
 
 It has a thread, a loop and a connection of its own: a task that blocks the node's loop
-does not make the node look dead. Where a store lives in one loop, it beats there.
+does not make the node look dead. A store in memory lives in one loop: there it beats on that.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from everytick.node.health import Backoff, Health
 from everytick.node.inbox import Inbox, OrdersCame, StoreLost
 from everytick.node.occurrence import OwnedKeys
 from everytick.stores.base import Orders
-from everytick.stores.protocols import RunStore
+from everytick.stores.protocols import BeatVerb, RunStore
 
 _log = logging.getLogger("everytick.beat")
 
@@ -24,13 +24,13 @@ _BLOCKED_SECONDS = 1.0
 """A loop that has not turned for this long is blocked: well-behaved tasks hold it for milliseconds."""
 
 _NUDGED_SECONDS = 0.2
-"""The shortest time between two beats, however often the node is nudged: a store may ring all the time."""
+"""The shortest time between two beats: a store may ring its bell all the time."""
 
 _STOP_SECONDS = 10.0
 """How long a node that stops waits for the last beat: a store that is away must not keep it from ending."""
 
 _ANSWER_SECONDS = 5.0
-"""The least time a beat has to be answered; at intervals over a second, four intervals."""
+"""How long the answer to a beat may take; at intervals over a second, four intervals."""
 
 
 class Beat:
@@ -72,7 +72,7 @@ class Beat:
             threading.Thread(target=self._watch, args=[watch], name="everytick-watch", daemon=True).start()
 
     async def _start_thread(
-        self, loop: asyncio.AbstractEventLoop, apart: AbstractAsyncContextManager[RunStore]
+        self, loop: asyncio.AbstractEventLoop, apart: AbstractAsyncContextManager[BeatVerb]
     ) -> None:
         """Beat in a thread with a loop and a connection of its own; return once that connection is open."""
         is_open: asyncio.Future[None] = loop.create_future()
@@ -139,7 +139,7 @@ class Beat:
     async def _answered(self, beat: Coroutine[Any, Any, Orders]) -> Orders:
         """Return the answer; the next beat is not sent while this one may still come through."""
         under_way = asyncio.ensure_future(beat)
-        # Nothing waits for the answer of a beat that is given up, whatever it is.
+        # Nothing waits for the answer of a beat that is given up.
         under_way.add_done_callback(_pass_over)
         try:
             done, _ = await asyncio.wait([under_way], timeout=max(4 * self._interval, _ANSWER_SECONDS))
@@ -155,7 +155,7 @@ class Beat:
         else:
             self._inbox.put_from_thread(loop, event)
 
-    async def _forever(self, store: RunStore, loop: asyncio.AbstractEventLoop) -> None:
+    async def _forever(self, store: BeatVerb, loop: asyncio.AbstractEventLoop) -> None:
         """Beat, and put the orders into the inbox on the node's loop."""
         backoff, wait, early = Backoff(), self._interval, self._early
         assert early is not None, "made before the first beat"
@@ -189,7 +189,7 @@ class Beat:
 
 
 def _pass_over(beat: "asyncio.Future[Orders]") -> None:
-    """Take note of what the beat came to, so that the loop does not report an error that was never looked at."""
+    """Read the result of an abandoned beat, so that asyncio does not report an error that was never retrieved."""
     if not beat.cancelled():
         beat.exception()
 

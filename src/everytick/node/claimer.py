@@ -16,7 +16,7 @@ from everytick.node.slots import Slots
 from everytick.stores.base import Claim, ClaimKey, Offer
 from everytick.stores.protocols import RunStore
 
-_log = logging.getLogger("everytick.executor")
+_log = logging.getLogger("everytick.node")
 
 _MOST_UNWRITTEN = 2_000
 """While more occurrences than this have steps to write, nothing is claimed until half of them are written.
@@ -25,7 +25,7 @@ It bounds the memory of a node whose store is slow.
 """
 
 
-class Writes(Protocol):
+class StepWrites(Protocol):
     """The part that writes steps."""
 
     @property
@@ -44,7 +44,7 @@ class Claimer:
         settings: NodeSettings,
         health: Health,
         slots: Slots,
-        writer: Writes,
+        writer: StepWrites,
         inbox: Inbox,
         monotonic: Callable[[], float],
         owned: OwnedKeys | None = None,

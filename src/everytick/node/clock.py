@@ -8,10 +8,10 @@ from time import monotonic as host_monotonic
 _log = logging.getLogger("everytick.node")
 
 BOUND = timedelta(seconds=1)
-"""A clock further off than this is worth a word: nothing depends on it, but logs and tasks read it."""
+"""A larger offset of this host's clock is logged. No decision depends on that clock, but logs and tasks read it."""
 
 _STEP = timedelta(seconds=1)
-"""A smaller difference is no step of the store's clock: two clocks drift apart by milliseconds."""
+"""A smaller difference is not a step of the store's clock: two clocks drift apart by milliseconds."""
 
 
 class NodeClock:
@@ -79,7 +79,7 @@ def host_time() -> datetime:
 
 
 class Offset:
-    """Compares clocks; a warning when the bound is passed twice in a row, a word when it is kept again.
+    """Compares this host's clock with the store's. Warns once it is off twice in a row, and says when it agrees again.
 
     Once is not enough: while a task blocks the event loop, the store's answer waits and looks old.
     """
@@ -102,5 +102,5 @@ class Offset:
                 "ahead of" if seconds > 0 else "behind",
             )
         elif self._is_off and not is_off:
-            _log.warning("this host's clock agrees with the store's again")
+            _log.warning("this host's clock agrees with the store's again; nothing has to be done")
         self._is_off = is_off

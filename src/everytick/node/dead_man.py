@@ -15,7 +15,7 @@ from everytick.node.settings import NodeSettings
 from everytick.runners.addresses import AddressRules, Forbidden, Unresolved
 from everytick.runners.posting import BadAnswer, HttpRequest, send, without_secrets
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import NodeRecord
+from everytick.stores.base import NodeRecord, Nodes
 
 _log = logging.getLogger("everytick.node")
 
@@ -42,7 +42,7 @@ class DeadMan:
 
     async def round(self) -> int:
         """Send a ping if it is this node's turn; return 0, for there is no more."""
-        now, nodes = await self._store.now(), await self._store.nodes()
+        now, nodes = await self._store.now(), await self._store.ask(Nodes())
         if self._url is not None and pinging(nodes, now, self._silence) == self._node:
             alive = sum(node.is_alive(now, self._silence) for node in nodes)
             ping = ping_of(await self._store.ask(Promises(None, _MOST_PROMISES)), now, self._node, alive)
@@ -64,7 +64,7 @@ class DeadMan:
         if wrong and not self._is_failing:
             _log.warning("no ping reaches %s: %s; it is tried again every minute, and may raise an alarm", place, wrong)
         elif self._is_failing and not wrong:
-            _log.info("pings reach %s again", place)
+            _log.info("pings reach %s again; an alarm that was raised there may be closed", place)
         self._is_failing = bool(wrong)
 
 

@@ -17,7 +17,7 @@ from everytick.domain.definers import hash_of
 from everytick.domain.ids import job_id
 from everytick.domain.lookups import UndefinedJobs
 from everytick.domain.notices import OWNER, NoticeKind
-from everytick.stores.base import REMEMBERED
+from everytick.stores.base import REMEMBERED, Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -33,14 +33,14 @@ _AT_ONCE = 250
 """Most jobs that are removed in one transaction: a node that plans them at the same time waits for it."""
 
 _NAMES_SHOWN = 5
+"""How many jobs a warning names before it counts the others."""
 
 
 class DefinedNames:
     """The names of the jobs that this process defines, by where they come from: its code, its folder of files."""
 
     def __init__(self) -> None:
-        self.node: str | None = None
-        """The node of this process, while there is one."""
+        self._node: str | None = None
         self._hashes: dict[str, str] = {}
         self._past: set[str] = set()
 
@@ -48,6 +48,10 @@ class DefinedNames:
     def hashes(self) -> tuple[str, ...]:
         """The hashes of all sets of names that the store was told of."""
         return tuple(sorted({*self._hashes.values()}))
+
+    def belong_to(self, node: str) -> None:
+        """Note that this process has this node, which is not asked what it defines."""
+        self._node = node
 
     async def tell(
         self, store: AnyStore, source: str, names: Collection[str], left_out: Collection[str]
@@ -63,9 +67,9 @@ class DefinedNames:
         if not left_out:
             return frozenset()
         undefined = await store.ask(UndefinedJobs())
-        nodes = [_definer(each, each.beats > 0) for each in await store.nodes() if each.id != self.node]
+        nodes = [_definer(node, node.beats > 0) for node in await store.ask(Nodes()) if node.id != self._node]
         if is_first:
-            _warn(undefined, [each for each in nodes if each.lives], left_out)
+            _warn(undefined, [node for node in nodes if node.lives], left_out)
         past = self._past.difference(self._hashes.values())
         return await _retire(store, _without(undefined, past, nodes), nodes, by=source)
 
@@ -75,7 +79,7 @@ async def retire_undefined(store: AnyStore, lives: Callable[[NodeRecord], bool],
     undefined = await store.ask(UndefinedJobs())
     if not undefined.jobs:
         return frozenset()
-    return await _retire(store, undefined, [_definer(each, lives(each)) for each in await store.nodes()], by)
+    return await _retire(store, undefined, [_definer(node, lives(node)) for node in await store.ask(Nodes())], by)
 
 
 async def _retire(store: AnyStore, undefined: Undefined, nodes: Sequence[Definer], by: str) -> frozenset[str]:
@@ -83,8 +87,8 @@ async def _retire(store: AnyStore, undefined: Undefined, nodes: Sequence[Definer
     chosen = retirable(undefined, nodes)
     for first in range(0, len(chosen), _AT_ONCE):
         part = chosen[first : first + _AT_ONCE]
-        gone = await store.retire({each.job_id: each.since for each in part}, after=REMEMBERED, by=by)
-        removed |= {each.name for each in part if each.job_id in gone}
+        gone = await store.retire({job.job_id: job.since for job in part}, after=REMEMBERED, by=by)
+        removed |= {job.name for job in part if job.job_id in gone}
     await _remove_senders(store, removed, by)
     for name in sorted(removed):
         _log.info(
@@ -100,13 +104,13 @@ async def _remove_senders(store: AnyStore, subjects: Collection[str], by: str) -
     """Remove the jobs that have sent notices of these removed jobs. One that still has a notice to send stays."""
     wanted = {notice_job_name(name, kind) for name in subjects for kind in NoticeKind}
     records = (await store.get([job_id(name) for name in sorted(wanted)])).values() if wanted else ()
-    found = {
+    senders = {
         record.job.id: record.job.name
         for record in records
         if record.job.owner == OWNER and record.job.name in wanted and record.removed_at is None
     }
-    seen = await store.look(list(found)) if found else {}
-    idle = [name for id_, name in found.items() if id_ in seen and _is_idle(seen[id_])]
+    seen = await store.look(list(senders)) if senders else {}
+    idle = [name for id_, name in senders.items() if id_ in seen and _is_idle(seen[id_])]
     if idle:
         await store.apply([Remove(name) for name in sorted(idle)], by)
 
@@ -117,20 +121,20 @@ def _is_idle(snapshot: JobSnapshot) -> bool:
 
 def _without(undefined: Undefined, past: Collection[str], others: Sequence[Definer]) -> Undefined:
     """Drop the sets that this process stored before: they are no starts under way, unless others define the same."""
-    dropped = set(past).difference(each for node in others for each in node.hashes)
-    return replace(undefined, sets=tuple(each for each in undefined.sets if each.hash not in dropped))
+    dropped = set(past).difference(hash_ for node in others for hash_ in node.hashes)
+    return replace(undefined, sets=tuple(names for names in undefined.sets if names.hash not in dropped))
 
 
 def _warn(undefined: Undefined, living: Sequence[Definer], left_out: Collection[str]) -> None:
     """Say which other nodes define what this start has left out: they may be another service of the same name."""
-    ours = replace(undefined, jobs=tuple(each for each in undefined.jobs if each.name in left_out))
+    ours = replace(undefined, jobs=tuple(job for job in undefined.jobs if job.name in left_out))
     for node, jobs in defined_by(ours, living).items():
         more = f" and {len(jobs) - _NAMES_SHOWN} more" if len(jobs) > _NAMES_SHOWN else ""
         _log.warning(
             "node '%s' defines %s%s, which this program does not: they go on as long as that node lives, and are "
             "removed when it is gone; two services on one store need names of their own, Everytick(name=...)",
             node,
-            ", ".join(f"'{each}'" for each in jobs[:_NAMES_SHOWN]),
+            ", ".join(f"'{name}'" for name in jobs[:_NAMES_SHOWN]),
             more,
         )
 

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from datetime import timedelta
 
 from everytick.domain.steps import Stopping
+from everytick.node.arrivals import Arrivals
 from everytick.node.attempts import Attempts
 from everytick.node.claimer import Claimer
 from everytick.node.events import tell_of_plans
@@ -21,7 +22,6 @@ from everytick.node.inbox import (
     BacklogDue,
     EngineEvent,
     GraceOver,
-    Greeted,
     HandedOver,
     Handlers,
     Inbox,
@@ -30,6 +30,7 @@ from everytick.node.inbox import (
     Planned,
     Prepared,
     Reminded,
+    StartHookOver,
     StepsWritten,
     StopAsked,
     TimeoutPassed,
@@ -52,7 +53,7 @@ from everytick.stores.addresses import AnyStore
 from everytick.stores.base import ClaimKey
 from everytick.stores.protocols import PlanStore
 
-_log = logging.getLogger("everytick.executor")
+_log = logging.getLogger("everytick.node")
 
 
 class Engine:
@@ -73,7 +74,25 @@ class Engine:
     ) -> None:
         settings, clock, health = tools.settings, tools.clock, tools.health
         self._tools, self._owned = tools, owned
-        self.inbox = inbox = Inbox()
+        table: Handlers = {
+            LookWanted: self._look,
+            Planned: self._planned,
+            Arrived: self._arrived,
+            BacklogDue: self._backlog_due,
+            StartHookOver: lambda event: self._lives.start_hook_over(event),
+            Prepared: lambda event: self._lives.prepared(event),
+            HandedOver: lambda event: self._lives.handed_over(event),
+            AttemptOver: lambda event: self._lives.attempt_over(event),
+            TransactionOver: lambda event: self._lives.transaction_over(event),
+            StepsWritten: self._steps_written,
+            Reminded: lambda event: self._lives.reminded(event),
+            TimeoutsDue: self._timeouts_due,
+            TimeoutPassed: lambda event: self._lives.timed_out(event),
+            GraceOver: lambda event: self._lives.grace_over(event),
+            OrdersCame: self._ordered,
+            StopAsked: self._stop_asked,
+        }
+        self.inbox = inbox = Inbox(table, self._failed, self._settled)
         self.slots, ready = Slots(settings.slots, clock.monotonic, settings.engine_slots), deque[OpenAttempt]()
         self.writer = Writer(store, health, inbox)
         self._attempts = Attempts(inbox, clock, tools.alarms, self.slots, owned, ready)
@@ -81,7 +100,8 @@ class Engine:
         self._hand_overs = HandOvers(store, health, inbox)
         transactions = Transactions(store, clock, inbox)
         services = AttemptServices(tools.logs, self._timeouts, transactions, tools.reporter, self._hand_overs)
-        self._lives = lives = Lives(tools, scope, owned, self.slots, self._attempts, self.writer, services, inbox)
+        self._lives = lives = Lives(tools, owned, self.slots, self._attempts, self.writer, services, inbox)
+        self._arrivals = Arrivals(tools, scope, owned, self.slots, lives, inbox)
         self.claimer = Claimer(
             store=store,
             scope=scope,
@@ -93,28 +113,9 @@ class Engine:
             monotonic=clock.monotonic,
             owned=owned,
         )
-        self.planner = Planner(plans, tools, scope, self.claimer, inbox, rollouts)
+        self.planner, self._rollouts = Planner(plans, tools, scope, self.claimer, inbox), rollouts
         self._calm = Calm(self.slots, ready, self.writer)
         self.waking = Waking(store, tools, scope, self.planner, self._calm, inbox)
-        table: Handlers = {
-            LookWanted: self._look,
-            Planned: self._planned,
-            Arrived: self._arrived,
-            BacklogDue: self._backlog_due,
-            Greeted: lives.greeted,
-            Prepared: lives.prepared,
-            HandedOver: lives.handed_over,
-            AttemptOver: lives.attempt_over,
-            TransactionOver: lives.transaction_over,
-            StepsWritten: self._steps_written,
-            Reminded: lives.reminded,
-            TimeoutsDue: self._timeouts_due,
-            TimeoutPassed: lives.timed_out,
-            GraceOver: lives.grace_over,
-            OrdersCame: self._ordered,
-            StopAsked: self._stop_asked,
-        }
-        inbox.handle_by(table, self._failed, self._settled)
 
     def begin(self, loops: Loops) -> None:
         """Plan, claim, run and write from now on."""
@@ -122,15 +123,15 @@ class Engine:
         loops.begin("claims", self.claimer.run)
         loops.begin("planner", self.planner.run)
         loops.begin("bell", self.waking.run)
+        if self._rollouts is not None:
+            loops.begin("rollouts", self._rollouts.run)
 
     def stop(self, *, drain: bool = False, grace: timedelta | None = None) -> None:
         """Claim nothing more. Give back claims that have not begun, and tell the others to stop unless they may finish.
 
         `grace` takes the place of the setting from now on.
         """
-        if grace is not None:
-            self._lives.grace = grace
-        self.inbox.put(StopAsked(Stopping(drain)))
+        self.inbox.put(StopAsked(Stopping(drain), grace))
 
     async def close(self) -> None:
         """End the rest of this engine. Another node's reaper takes over occurrences that did not end."""
@@ -171,21 +172,23 @@ class Engine:
             self.claimer.wake()
 
     def _planned(self, planned: Planned) -> None:
-        """Begin the claims that came with the answers, wake the claimer and the reporter, and tell of the plans."""
+        """Begin the claims that came with the answers, wake the parts that act on the plans, and tell of them."""
         if planned.done.claims:
             # Before the claimer is woken: a body begins before the next question to the store is sent.
             self._arrived(Arrived(planned.done.claims, planned.asked_at))
         self.claimer.wake()
         if any(plan.endings for plan in planned.plans):
             self._tools.reporter.wake()
+        if self._rollouts is not None and any(plan.verdict is not None for plan in planned.plans):
+            self._rollouts.put(planned)
         tell_of_plans(planned, self._tools.listeners)
 
     def _arrived(self, arrived: Arrived) -> None:
         self.claimer.arrived(arrived.claims)
-        self._lives.take(arrived)
+        self._arrivals.take(arrived)
 
     def _backlog_due(self, _: BacklogDue) -> None:
-        if self._lives.give_back_overdue():
+        if self._arrivals.give_back_overdue():
             self.claimer.gave_back()
 
     def _steps_written(self, written: StepsWritten) -> None:
@@ -199,17 +202,17 @@ class Engine:
         """Carry out the store's orders: cancel claims, drop lost ones, and adopt unknown ones."""
         self._lives.obey(ordered.orders)
         self.claimer.adopt(ordered.orders.adopt)
-        self._lives.fill(self._tools.clock.now())
+        self._arrivals.fill(self._tools.clock.now())
 
-    def _stop_asked(self, asked: StopAsked) -> None:
+    def _stop_asked(self, stop: StopAsked) -> None:
         self.claimer.stop()
-        self._lives.stop(asked.stopping)
+        self._lives.stop(stop.stopping, stop.grace)
 
     def _settled(self) -> None:
         """After every event: begin what waits for slots that became free, and claim more."""
         if (now := self.slots.freed_at) is not None:
-            self.slots.freed_at = None
-            self._lives.fill(now)
+            self.slots.looked()
+            self._arrivals.fill(now)
             self.claimer.slot_is_free()
 
     def _failed(self, event: EngineEvent) -> None:

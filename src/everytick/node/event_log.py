@@ -75,7 +75,16 @@ def words_of(event: Event) -> str:
     return f"{about} {what}" + (f": {text}" if text else "") + _what_is_next(event)
 
 
+_NEXT = {
+    "promise_broken": "; it is judged on, and an event tells when it is kept again",
+    "braked": "; nothing of it starts while the brake holds",
+}
+"""What follows an event that is no end of an occurrence or attempt."""
+
+
 def _what_is_next(event: Event) -> str:
+    if event.kind in _NEXT:
+        return _NEXT[event.kind]
     if event.status in ("pending", "awaiting_retry"):
         return "; the next node with a free slot goes on with it"
     if event.status not in _FAILED:

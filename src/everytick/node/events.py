@@ -15,7 +15,7 @@ from everytick.domain.decisions import Creation, Plan, Span, Why
 from everytick.domain.headlines import with_limit
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED, RunStatus
-from everytick.domain.steps import OccurrenceEnd, Row, Rules, Step
+from everytick.domain.steps import OccurrenceEnd, Rules, RunRow, Step
 from everytick.domain.texts import CLAIM_FAILED, CLAIMED, NOT_ENQUEUED, OVERLAP_SKIPPED, TAKEN_BY_ANOTHER
 from everytick.domain.values import value
 from everytick.node.event_log import log_event, logger
@@ -87,20 +87,20 @@ class Event:
 
 
 def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
-    """Give what a committed step of the claim means to others."""
-    seen = claim.header
-    about = partial(Event, at=at, job=claim.job.name, occurrence_id=seen.id, scheduled_for=seen.scheduled_for)
+    """Give the events that tell of a committed step of the claim."""
+    header, rules = claim.header, claim.header.rules
+    about = partial(Event, at=at, job=claim.job.name, occurrence_id=header.id, scheduled_for=header.scheduled_for)
     for row in step.rows:
         if row.attempt is not None and row.ended_at is not None:
             ended = partial(about, Happening.ATTEMPT_ENDED, task=row.task, attempt=row.number)
-            limit = seen.rules.tasks[seen.rules.places[row.task]].timeout
+            limit = rules.tasks[rules.places[row.task]].timeout
             text = with_limit(row.error, limit) if row.error is not None else ""
-            yield ended(status=row.attempt, text=text, **_what_follows(seen.rules, step, row))
+            yield ended(status=row.attempt, text=text, **_what_follows(rules, step, row))
     for wait in step.waits:
         yield about(Happening.RETRY_PLANNED, task=wait.task, attempt=wait.number, text=f"at {wait.until}")
     if step.resume_at is not None:
         # Parked: the node that claims it at that time goes on, so the step itself waits for nothing.
-        for task, run in zip(seen.rules.tasks, step.after.runs, strict=True):
+        for task, run in zip(rules.tasks, step.after.runs, strict=True):
             if run.resume_at is not None:
                 planned = partial(about, Happening.RETRY_PLANNED, task=task.name, attempt=run.attempts + 1)
                 yield planned(text=f"at {run.resume_at}")
@@ -108,7 +108,7 @@ def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
         yield about(Happening.ENDED, status=step.end.status, text=step.end.error or "", traceback=_tracebacks(step.end))
 
 
-def _what_follows(rules: Rules, step: Step, row: Row) -> dict[str, Any]:
+def _what_follows(rules: Rules, step: Step, row: RunRow) -> dict[str, Any]:
     """Return how many attempts there may be, and when the next one begins; nothing of one that ended well."""
     if row.error is None:
         return {}
@@ -136,8 +136,8 @@ def _tracebacks(ended: OccurrenceEnd) -> str:
 
 def start_of(claim: Claim, task: str, attempt: int, at: datetime) -> Event:
     """Return that an attempt begins."""
-    seen = claim.header
-    return Event(Happening.STARTED, at, claim.job.name, seen.id, seen.scheduled_for, task=task, attempt=attempt)
+    header = claim.header
+    return Event(Happening.STARTED, at, claim.job.name, header.id, header.scheduled_for, task=task, attempt=attempt)
 
 
 def has_failure(step: Step) -> bool:
@@ -152,7 +152,7 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class Listeners:
-    """Logs events and passes them on to listeners; a listener that raises is logged, and the others still hear."""
+    """Logs events and passes them on. If a listener raises, that is logged, and the other listeners get the event."""
 
     def __init__(self, meter: Meter | None = None) -> None:
         self._listeners: list[Listener] = []
@@ -261,6 +261,8 @@ def _log_unwritten(snapshot: JobSnapshot, answer: CommitAnswer) -> None:
         text = "%s: %s: %s: %s; it is planned again in a minute"
         _planner_log.error(text, CLAIM_FAILED, name, NOT_ENQUEUED, answer.reason, extra=about)
     elif isinstance(answer, CommitAway):
-        _planner_log.warning("job '%s' is planned again soon: %s", name, answer.reason, extra=about)
+        _planner_log.warning(
+            "job '%s' cannot be planned yet: %s; it is planned again soon", name, answer.reason, extra=about
+        )
     else:
-        _planner_log.debug(TAKEN_BY_ANOTHER)
+        _planner_log.debug(TAKEN_BY_ANOTHER, extra=about)

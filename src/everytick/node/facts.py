@@ -3,9 +3,9 @@
 import os
 import socket
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from everytick.domain.nodes import NodeFacts, bounded_files, bounded_jobs
 from everytick.node.clock import NodeClock, Offset
@@ -14,9 +14,6 @@ from everytick.node.occurrence import OwnedKeys
 from everytick.node.settings import NodeSettings
 from everytick.schedules.timezones import zone_data
 from everytick.stores.protocols import RunStore
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Facts:
@@ -36,26 +33,35 @@ class Facts:
         self._store, self._node, self._settings, self._application = store, node, settings, application
         self._clock, self._offset, self._defined, self._owned = clock, offset, defined, owned
         self._told: NodeFacts | None = None
-        self.broken_files: Mapping[str, str] = {}
-        self.stale_jobs: Mapping[str, str] = {}
-        self.refused: Mapping[str, str] = {}
-        self.met: tuple[str, ...] = ()
+        self._broken_files: Mapping[str, str] = {}
+        self._stale_jobs: Mapping[str, str] = {}
+        self._refused: Mapping[str, str] = {}
+        self._met: tuple[str, ...] = ()
 
     @property
     def has_new_names(self) -> bool:
         """Whether this process defines other jobs than the store was told."""
         return self._told is not None and self._told.defines != self._defined.hashes
 
-    async def tell(self) -> None:
-        """Tell the store the facts that have changed."""
+    def learn_files(self, broken_files: Mapping[str, str], stale_jobs: Mapping[str, str]) -> None:
+        """Take these broken files and stale jobs in place of those that were told before."""
+        self._broken_files, self._stale_jobs = dict(broken_files), dict(stale_jobs)
+
+    def differ(self, refused: Mapping[str, str], met: tuple[str, ...]) -> bool:
+        """Whether the store was told of other jobs that cannot run here, or of other needs that are met."""
+        return (self._refused, self._met) != (refused, met)
+
+    async def tell(self, refused: Mapping[str, str], met: tuple[str, ...]) -> None:
+        """Tell the store the facts that have changed, with the jobs that cannot run here and the needs that are met."""
+        self._refused, self._met = dict(refused), met
         known = self._told or facts_of_this_node(self._settings, self._application, self._clock.now())
         facts = replace(
             known,
             clock_offset=timedelta(seconds=round(self._offset.newest.total_seconds(), 1)),
-            broken_files=bounded_files(self.broken_files),
-            stale_jobs=bounded_jobs(self.stale_jobs),
-            unknown_targets=bounded_jobs(self.refused),
-            met=self.met,
+            broken_files=bounded_files(self._broken_files),
+            stale_jobs=bounded_jobs(self._stale_jobs),
+            unknown_targets=bounded_jobs(self._refused),
+            met=self._met,
             defines=self._defined.hashes,
         )
         if facts != self._told:
@@ -68,7 +74,7 @@ def facts_of_this_node(settings: NodeSettings, application: str, started_at: dat
     """Return what there is to know of a node that begins now in this process."""
     tables = zone_data()
     return NodeFacts(
-        # Not imported: the front door leads to every layer above this one.
+        # Not imported: the package itself names every layer above this one.
         version=sys.modules["everytick"].__version__,
         python=".".join(map(str, sys.version_info[:3])),
         zone_data=f"{tables.version} ({tables.source})",

@@ -1,8 +1,8 @@
 """Hand-overs: notes which attempts are about to be handed to an engine, before they are.
 
-What the store does not know of was never handed over, and is lost with its node as any other attempt is. What it knows
-of goes on without this node, and another one waits for its end. So nothing is handed over twice, and the notes of all
-attempts that begin together are one question to the store.
+An attempt without a note was never handed over: it is lost with its node, as any other attempt. An attempt with a note
+goes on without this node, and another node waits for its end. So no attempt is handed over twice. The notes of attempts
+that begin together are one question to the store.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from everytick.node.occurrence import OpenAttempt
 from everytick.stores.base import Commit, CommitAway, CommitFailed
 from everytick.stores.protocols import RunStore
 
-_log = logging.getLogger("everytick.executor")
+_log = logging.getLogger("everytick.node")
 
 _NOTES_AT_ONCE = 500
 """Largest number of notes in one question: as many as the writer puts into one commit."""
 
 _AGAIN_SECONDS = 1.0
-"""How soon a store is asked again that did not answer: the attempts wait for it, and their timeouts go on."""
+"""How soon the store is asked again if it did not answer. The attempts wait meanwhile, and their timeouts run."""
 
 
 class HandOvers:
@@ -48,7 +48,7 @@ class HandOvers:
         self._inbox.put(HandedOver(attempt))
 
     async def close(self) -> None:
-        """Write no more: what waits was not handed over."""
+        """Write no more notes. The attempts that wait for one were not handed over."""
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.gather(self._writing, return_exceptions=True)
@@ -59,7 +59,7 @@ class HandOvers:
             await asyncio.sleep(0)
             while self._waiting:
                 batch, self._waiting = self._waiting[:_NOTES_AT_ONCE], self._waiting[_NOTES_AT_ONCE:]
-                wanted = [each for each in batch if not each[2].done()]
+                wanted = [hand_over for hand_over in batch if not hand_over[2].done()]
                 if wanted and not await self._write_some(wanted):
                     await asyncio.sleep(_AGAIN_SECONDS)
         finally:
@@ -68,8 +68,11 @@ class HandOvers:
     async def _write_some(self, batch: list[tuple[OpenAttempt, str, asyncio.Future[None]]]) -> bool:
         """Write the notes, and let each attempt go on. Return False if some of them wait for another try."""
         notes = [
-            (each.occurrence.claim, Note(each.task, each.number, each.context.started_at, handed_to=handed_to))
-            for each, handed_to, _ in batch
+            (
+                attempt.occurrence.claim,
+                Note(attempt.task, attempt.number, attempt.context.started_at, handed_to=handed_to),
+            )
+            for attempt, handed_to, _ in batch
         ]
         try:
             answers = await self._store.note(notes)
@@ -79,7 +82,7 @@ class HandOvers:
             return False
         except Exception as error:  # noqa: BLE001, whatever a driver raises about the store
             answers = [CommitFailed(str(error))] * len(batch)
-        again = [each for each, answer in zip(batch, answers, strict=True) if isinstance(answer, CommitAway)]
+        again = [hand_over for hand_over, answer in zip(batch, answers, strict=True) if isinstance(answer, CommitAway)]
         self._waiting += again
         for (attempt, _, written), answer in zip(batch, answers, strict=True):
             if written.done() or isinstance(answer, CommitAway):

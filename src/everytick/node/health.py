@@ -12,14 +12,15 @@ from everytick.node.inbox import BeatWanted, Inbox, StoreAnswers, StoreAway, Sto
 _log = logging.getLogger("everytick.node")
 
 _STEADY_SECONDS = 15.0
-"""A store that fails again within this time was not well."""
+"""A store that fails again within this time had not recovered."""
 
 _T = TypeVar("_T")
 
 ANSWER_SECONDS = 10.0
 """How long a question may take. A busy server answers within a second or two; a hung one never does."""
 
-_FIRST, _MOST = 0.1, 2.0
+_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.1, 2.0
+"""Waits after failures: short at first, for most failures pass at once, and never long after the store is back."""
 
 BROKEN_EVERY = 5.0
 """Seconds between two tries on a store that is broken: only people can mend it, and then it is noticed soon."""
@@ -51,28 +52,30 @@ class Backoff:
         if isinstance(error, StoreBroken):
             return BROKEN_EVERY
         self._failures += 1
-        most: float = min(_MOST, _FIRST * 2.0 ** min(self._failures - 1, 10))
-        return most * (0.5 + 0.5 * random())
+        most: float = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 1, 10))
+        return most * (0.5 + 0.5 * random())  # noqa: S311, a spread is no secret
 
 
 class Health:
-    """What the loops have seen of the store; the node is told of changes through its inbox.
+    """The state of the store as the loops saw it. Changes go into the node's inbox.
 
-    `gap` is how long a node may be silent before others take it for dead, `bound` how long
-    nothing may be heard of the store before this node is not ready.
+    After `silence_seconds` without a beat other nodes take this one for dead. After `unheard_seconds` without an
+    answer of the store it is not ready.
     """
 
-    def __init__(self, inbox: Inbox, monotonic: Callable[[], float], gap: float, bound: float = 15.0) -> None:
+    def __init__(
+        self, inbox: Inbox, monotonic: Callable[[], float], silence_seconds: float, unheard_seconds: float = 15.0
+    ) -> None:
         self._inbox, self._monotonic = inbox, monotonic
         self._failing_since: float | None = None
         self._failed_at = self._well_at = float("-inf")
         self._must_last = 0.0
         self._is_broken = self._is_beat_failing = False
-        self._gap = gap
+        self._silence_seconds = silence_seconds
         self._beaten_at = monotonic()
         self._beating_since: float | None = None
         self._heard_at = self._beaten_at
-        self._bound = bound
+        self._unheard_seconds = unheard_seconds
         self.reason = ""
         self.definition_errors: Mapping[str, int] = {}
         """How many mistakes stand in each file of jobs that is broken now."""
@@ -83,7 +86,7 @@ class Health:
     def is_ready(self) -> bool:
         """Whether the store answered the last question, and neither the last question nor the last beat is long ago."""
         unheard = max(self._monotonic() - self._heard_at, self.silent_for)
-        return self.gone is None and self._failing_since is None and unheard < self._bound
+        return self.gone is None and self._failing_since is None and unheard < self._unheard_seconds
 
     @property
     def failing_for(self) -> float:
@@ -123,11 +126,15 @@ class Health:
         now = self._heard_at
         if self._beaten_at >= self._failing_since and now - self._failed_at >= self._must_last:
             self._well_at = now
-            _log.warning("the store answers again after %.1f seconds", self.failing_for)
+            _log.warning("the store answers again after %.1f seconds; planning and running go on", self.failing_for)
             self._failing_since, self._is_broken, self.reason = None, False, ""
             self._inbox.put(StoreAnswers())
         else:
             self._inbox.put(BeatWanted())
+
+    def learn_definition_errors(self, counts: Mapping[str, int]) -> None:
+        """Take these counts of mistakes, by file, in place of those that were known."""
+        self.definition_errors = dict(counts)
 
     def has_failed_since(self, moment: float) -> bool:
         """Say whether anything has failed since the monotonic clock showed this."""
@@ -142,7 +149,7 @@ class Health:
             self._inbox.put(StoreLost(error))
             return
         if isinstance(error, Contended) and not self._is_beat_failing:
-            _log.info("something waits for another session at the store, and is tried again: %s", error)
+            _log.info("something waits for another session at the store: %s; it is tried again", error)
             return
         now, reason = self._monotonic(), str(error)
         is_first, was_broken = self._failing_since is None, self._is_broken
@@ -156,23 +163,23 @@ class Health:
         if self._is_broken:
             # Some of its tables may be well: it counts as well once nothing has failed for a while.
             self._must_last = _STEADY_SECONDS
-            text = "nothing that needs the store fires until it is mended, which is looked for every %.0f seconds: %s"
-            _log.error(text, BROKEN_EVERY, reason)
+            text = "%s; nothing that needs the store fires until it is mended, which is looked for every %.0f seconds"
+            _log.error(text, reason, BROKEN_EVERY)
         else:
-            _log.error("nothing that waits for the store fires until it answers again: %s", reason)
+            _log.error("%s; nothing that waits for the store fires until it answers again", reason)
         if is_first:
             self._inbox.put(StoreAway(reason))
 
     def lose(self, error: StoreGone) -> None:
-        """The store is gone for good; the first that says so is believed."""
+        """The store is lost permanently. Only the first report counts."""
         if self.gone is None:
             self.gone, self.reason = error, str(error)
-            _log.critical("this node stops: %s", error)
+            _log.critical("%s; this node stops", error)
 
     def has_beaten(self) -> None:
         """The store has taken a beat; told by the beat's own thread."""
         now = self._monotonic()
-        if now - self._beaten_at > self._gap:
+        if now - self._beaten_at > self._silence_seconds:
             self._beating_since = now
         self._beaten_at, self._is_beat_failing = now, False
 
@@ -189,10 +196,10 @@ class Health:
     def may_judge(self) -> bool:
         """Whether this node may take others for dead.
 
-        Not while it is silent itself, nor until it has beaten for a whole `gap` after such a
+        Not while it is silent itself, nor until it has beaten for a whole `silence_seconds` after such a
         time: when a store returns, the beats of all nodes are old, and the living need time.
         """
         now = self._monotonic()
-        if now - self._beaten_at > self._gap:
+        if now - self._beaten_at > self._silence_seconds:
             return False
-        return self._beating_since is None or now - self._beating_since > self._gap
+        return self._beating_since is None or now - self._beating_since > self._silence_seconds

@@ -15,7 +15,7 @@ from everytick.domain.values import value
 Hook = Callable[..., Any]
 
 _IDLE_SECONDS = 10.0
-"""A thread that has had no hook to call for this long ends; hooks come in bursts."""
+"""A thread without a hook to call ends after this time: hooks come in bursts."""
 
 _left_behind: set["asyncio.Future[BaseException | None]"] = set()
 """Hooks that did not end in time. A task that is referred to nowhere may be collected before it has ended."""
@@ -32,7 +32,8 @@ class HookTable:
 def hook_table(hooks: Mapping[str, Mapping[str, Hook]]) -> HookTable:
     """Return the table of these hooks: by job id, then by `on_start` or `on_complete`."""
     kinds = (
-        {id_: found[kind] for id_, found in hooks.items() if kind in found} for kind in ("on_start", "on_complete")
+        {id_: by_kind[kind] for id_, by_kind in hooks.items() if kind in by_kind}
+        for kind in ("on_start", "on_complete")
     )
     return HookTable(*kinds)
 
@@ -40,8 +41,8 @@ def hook_table(hooks: Mapping[str, Mapping[str, Hook]]) -> HookTable:
 class HookThreads(Executor):
     """Daemon threads, begun when none is idle and ended when they have been idle for a while.
 
-    The caller bounds how many there are. They are not asyncio's own threads: hooks that hang
-    would keep other work from those, and the process from ending.
+    The caller bounds how many there are. They are not asyncio's own threads: a hook that hangs would
+    take one of those from other work, and keep the process from ending.
     """
 
     def __init__(self) -> None:

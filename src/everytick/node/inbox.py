@@ -1,7 +1,8 @@
 """The inbox: what happened, handled one event after another by the engine or the node that owns the inbox.
 
-The parts of a node do not call each other. A part puts an event into the inbox that it was made
-with, and the handler of that event calls the parts that have to act on it.
+A part calls only parts that it was given when it was made, and no part calls back. To tell what
+happened, a part puts an event into the inbox that it was made with; the handler of that event calls
+the parts that have to act on it.
 """
 
 import asyncio
@@ -9,13 +10,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from everytick.domain.decisions import Plan
 from everytick.domain.outcome import Outcome
 from everytick.domain.snapshots import JobSnapshot
-from everytick.domain.steps import Event, Step, Stopping
+from everytick.domain.steps import LifeEvent, Step, Stopping
 from everytick.domain.values import value
 from everytick.errors import StoreGone, shown
 from everytick.node.occurrence import OpenAttempt, OwnedOccurrence
@@ -58,7 +59,7 @@ class Arrived:
 
 
 @value
-class Greeted:
+class StartHookOver:
     """The `on_start` hook of the occurrence's job has returned, raised or run out of time."""
 
     occurrence: OwnedOccurrence
@@ -93,7 +94,7 @@ class TransactionOver:
 
     occurrence: OwnedOccurrence
     step: Step | None
-    deferred: list[Event]
+    deferred: list[LifeEvent]
 
 
 @value
@@ -112,9 +113,10 @@ class OrdersCame:
 
 @value
 class StopAsked:
-    """The node stops, or a stop that drains is hastened."""
+    """The node stops, or a stop that drains is hastened. `grace` takes the place of the setting from now on."""
 
     stopping: Stopping
+    grace: timedelta | None = None
 
 
 @value
@@ -123,7 +125,7 @@ class Reminded:
 
     occurrence: OwnedOccurrence
     until: datetime
-    event: Event
+    event: LifeEvent
 
 
 @value
@@ -154,7 +156,7 @@ EngineEvent: TypeAlias = (
     LookWanted
     | Planned
     | Arrived
-    | Greeted
+    | StartHookOver
     | Prepared
     | HandedOver
     | AttemptOver
@@ -226,13 +228,14 @@ class Inbox:
 
     __slots__ = ("_events", "_failed", "_handlers", "_is_handling", "_settled")
 
-    def __init__(self, handlers: Handlers | None = None, failed: Callable[[Any], None] = _do_nothing) -> None:
+    def __init__(
+        self,
+        handlers: Handlers,
+        failed: Callable[[Any], None] = _do_nothing,
+        settled: Callable[[], None] = _do_nothing,
+    ) -> None:
         self._events: deque[Any] = deque()
         self._is_handling = False
-        self.handle_by({} if handlers is None else handlers, failed, _do_nothing)
-
-    def handle_by(self, handlers: Handlers, failed: Callable[[Any], None], settled: Callable[[], None]) -> None:
-        """Handle events by this table: its owner makes the parts that handle them after the inbox they put into."""
         self._handlers, self._failed, self._settled = handlers, failed, settled
 
     def put(self, event: AnyEvent) -> None:

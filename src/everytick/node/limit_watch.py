@@ -5,7 +5,12 @@ from everytick.domain.lookups import LimitsAndBrakes
 from everytick.node.events import Event, Happening, Listeners
 from everytick.stores.protocols import QuestionStore
 
-_KINDS = (("brake", Happening.BRAKED), ("release", Happening.RELEASED))
+_KINDS = (
+    ("brakes to come removed", Happening.RELEASED),
+    ("brake", Happening.BRAKED),
+    ("release", Happening.RELEASED),
+)
+"""What happens by a change that begins with these words. Every other change is about a limit."""
 
 
 class LimitWatch:
@@ -17,20 +22,22 @@ class LimitWatch:
 
     async def look(self, newest: int) -> None:
         """Tell of the changes up to the one with this number, once each."""
+        if newest == (self._seen or 0):
+            self._seen = newest
+            return
+        limits = await self._store.ask(LimitsAndBrakes())
+        # Only now: if the store did not answer, the next look tells of them.
         seen, self._seen = self._seen, newest
-        if newest == (seen or 0):
-            return
-        found = await self._store.ask(LimitsAndBrakes())
         if seen is None:
-            self._tell_brakes(found)
+            self._tell_brakes(limits)
             return
-        for change in reversed(found.changes):
+        for change in reversed(limits.changes):
             if seen < change.number <= newest:
                 self._listeners.tell(Event(_kind(change), change.at, text=_words(change)))
 
-    def _tell_brakes(self, found: Limits) -> None:
-        for record in found.reaches:
-            brake = record.reach.brake(found.now)
+    def _tell_brakes(self, limits: Limits) -> None:
+        for record in limits.reaches:
+            brake = record.reach.brake(limits.now)
             if brake is not None:
                 self._listeners.tell(Event(Happening.BRAKED, brake.since, text=record.closed))
 

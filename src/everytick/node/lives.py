@@ -1,8 +1,4 @@
-"""Lives: takes in claims, begins each when there is a slot for it, and carries out the steps of its events.
-
-A claim that cannot run here is given back. So is one that was asked for longer ago than
-`node_timeout`: this process stood still, and another node may have taken it over. So is one that has
-waited for a slot for too long: another node may have one.
+"""Lives: begins occurrences that have a slot, and carries out the steps of their events.
 
 Every step is committed before anything that it starts begins; only the end is written behind, and
 frees the slot at once. An occurrence is let go when its end is written, when it is given back, when
@@ -10,7 +6,7 @@ another node has it, or when the store refuses what this node says about it.
 """
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 from everytick.domain.outcome import Canceled
@@ -21,7 +17,7 @@ from everytick.domain.steps import (
     CancelRequested,
     Claimed,
     DeadlinePassed,
-    Event,
+    LifeEvent,
     Reattached,
     Released,
     Start,
@@ -34,47 +30,43 @@ from everytick.domain.texts import EXECUTION_TIMEOUT, SHUTDOWN
 from everytick.node.attempts import Attempts
 from everytick.node.events import events_of, has_failure, start_of
 from everytick.node.inbox import (
-    Arrived,
     AttemptOver,
-    BacklogDue,
     GraceOver,
-    Greeted,
     HandedOver,
     Inbox,
     Prepared,
     Reminded,
+    StartHookOver,
     StepsWritten,
     TimeoutPassed,
     TransactionOver,
     Unwritable,
 )
 from everytick.node.occurrence import AttemptServices, OpenAttempt, OwnedKeys, OwnedOccurrence
-from everytick.node.scope import Scope
-from everytick.node.slots import WAIT_SECONDS, Slots
+from everytick.node.slots import Slots
 from everytick.node.tools import Tools
 from everytick.node.writer import Writer
 from everytick.runners.context import Halt
 from everytick.runners.tracing import is_on as is_tracing
 from everytick.runners.tracing import record_occurrence
-from everytick.stores.base import Claim, ClaimKey, Commit, Orders
+from everytick.stores.base import ClaimKey, Commit, Orders
 
 if TYPE_CHECKING:
     from everytick.runners.engines import EngineBody
 
-_log = logging.getLogger("everytick.executor")
+_log = logging.getLogger("everytick.node")
 
 _CLAIMED, _RELEASED = Claimed(), Released()
 _LOOK_AGAIN_SECONDS = 5.0
-"""How often a reminder is tried again whose moment is ahead once more, because the store's clock was set back."""
+"""How often a reminder is tried again after the store's clock was set back."""
 
 
 class Lives:
-    """Owns the occurrences of one engine from the arrival of their claims on: decides, and has other parts act."""
+    """Decides about the occurrences of one engine from their begin on, and has other parts act."""
 
     def __init__(
         self,
         tools: Tools,
-        scope: Scope,
         owned: OwnedKeys,
         slots: Slots,
         attempts: Attempts,
@@ -83,133 +75,36 @@ class Lives:
         inbox: Inbox,
     ) -> None:
         self._tools, self._clock, self._alarms, self._listeners = tools, tools.clock, tools.alarms, tools.listeners
-        self._scope, self._owned, self._slots, self._attempts, self._writer = scope, owned, slots, attempts, writer
+        self._owned, self._slots, self._attempts, self._writer = owned, slots, attempts, writer
         self._services, self._timeouts, self._reporter = services, services.timeouts, tools.reporter
         self._inbox = inbox
-        self._silence_seconds = tools.settings.node_timeout.total_seconds()
-        self._is_timed = self._is_over = False
-        self.grace = tools.settings.grace_period
-        """How long an attempt that was told to stop has for it."""
+        self._is_over = False
+        self._grace = tools.settings.grace_period
 
-    # ------------------------------------------------------------------------------------- from the arrival to a slot
+    # --------------------------------------------------------------------------------------------------------- one life
 
-    def take(self, arrived: Arrived) -> None:
-        """Begin these claims as soon as there is a slot."""
-        learned, now = None, self._clock.monotonic()
-        asked_at = now if arrived.asked_at is None else arrived.asked_at
-        for claim in arrived.claims:
-            claimed_at = claim.life.claimed_at
-            # The claim of an earlier owner is no news of the store's clock.
-            if claimed_at is not None and claimed_at is not learned and not claim.handed:
-                learned = claimed_at
-                self._clock.learn(claimed_at, arrived.asked_at)
-            self._own(claim, now, asked_at)
-        if self._slots.backlog:
-            self.fill(self._clock.now())
-            self._time_backlog()
+    @property
+    def is_over(self) -> bool:
+        """Whether the node stops: nothing begins any more."""
+        return self._is_over
 
-    def _own(self, claim: Claim, arrived_at: float, asked_at: float) -> None:
-        handle = claim.key.handle
-        known = self._owned.get(handle)
-        if known is not None and not self._drop_older(known, claim):
-            return
-        if claim.handed and self._is_over:
-            # This node stops: another one waits for the engines.
-            return
-        bodies = self._scope.bodies(claim.job)
-        occurrence = OwnedOccurrence(claim, bodies or (), arrived_at, asked_at, self._clock.ahead)
-        self._owned.add(occurrence)
-        if claim.handed:
-            self._reattach(occurrence) if bodies is not None else self.give_up(occurrence)
-        elif bodies is None or self._is_over:
-            self.feed(occurrence, _RELEASED)
-        elif arrived_at - asked_at > self._silence_seconds:
-            self._give_back_stale(occurrence, arrived_at)
-        elif handle in self._owned.lingering:
-            self._owned.wait_behind(occurrence)
-        else:
-            self._slots.backlog.append(occurrence)
-
-    def _reattach(self, occurrence: OwnedOccurrence) -> None:
+    def reattach(self, occurrence: OwnedOccurrence) -> None:
         """Wait for the ends of the attempts that engines carry out; their earlier owner fell silent or stopped."""
         handed = occurrence.claim.handed
         where = ", ".join(attempt.handed_to for attempt in handed)
         _log.info("occurrence %s goes on: this node waits for %s", occurrence.claim.header.id, where)
         occurrence.has_engine_slot = True
-        self._slots.busy_engine_slots += 1
+        self._slots.keep_engine_slot()
         self.feed(occurrence, Reattached(frozenset(attempt.task for attempt in handed)))
         if not occurrence.is_gone:
             self._set_deadline_alarm(occurrence)
 
-    def _drop_older(self, known: OwnedOccurrence, claim: Claim) -> bool:
-        """Drop an older claim of the same handle. Return whether to take the new one.
-
-        The fence says which is newer. Of two with the same fence and other tokens, the store was restored from an
-        older copy and has given the handle to another occurrence.
-        """
-        if known.claim.fence > claim.fence or known.claim.key == claim.key:
-            return False
-        self.lose(known)
-        return True
-
-    def fill(self, now: datetime) -> None:
-        """Begin waiting occurrences while there are slots. One that was taken from this node since needs none.
-
-        A node that was silent for too long begins nothing: others may have what it holds. The
-        next beat tells what is still its own.
-        """
-        slots = self._slots
-        if not slots.backlog or self._tools.health.silent_for > self._silence_seconds:
-            return
-        reading = self._clock.monotonic()
-        while (occurrence := slots.next()) is not None:
-            if occurrence.is_gone:
-                continue
-            try:
-                if reading - occurrence.asked_at > self._silence_seconds:
-                    self._give_back_stale(occurrence, reading)
-                else:
-                    self._begin(occurrence, now)
-            except Exception:  # noqa: BLE001, a mistake of ours about one occurrence must keep no other from a slot
-                text = "occurrence %s cannot begin: internal error; the reaper settles it as lost"
-                _log.exception(text, occurrence.claim.header.id)
-                self.give_up(occurrence)
-
-    def _give_back_stale(self, occurrence: OwnedOccurrence, reading: float) -> None:
-        """Give back a claim that is so old that another node may have taken it over."""
-        text = (
-            "occurrence %s was asked for %.0f seconds ago and has not begun here: it is given back, since another node "
-            "may have taken it over"
-        )
-        _log.warning(text, occurrence.claim.header.id, reading - occurrence.asked_at)
-        self.feed(occurrence, _RELEASED)
-
-    def _time_backlog(self) -> None:
-        """Look at the backlog again once its first occurrence has waited too long."""
-        left = self._slots.seconds_left()
-        if left is not None and not self._is_timed:
-            self._is_timed = True
-            self._alarms.after(max(left, WAIT_SECONDS / 5), self._inbox, BacklogDue())
-
-    def give_back_overdue(self) -> bool:
-        """Give back claims that have waited for a slot for too long. Return whether there were any."""
-        self._is_timed = False
-        self.fill(self._clock.now())
-        has_given_back = False
-        while (occurrence := self._slots.take_overdue()) is not None:
-            has_given_back = True
-            self.feed(occurrence, _RELEASED)
-        self._time_backlog()
-        return has_given_back
-
-    # --------------------------------------------------------------------------------------------------------- one life
-
-    def _begin(self, occurrence: OwnedOccurrence, now: datetime) -> None:
+    def begin(self, occurrence: OwnedOccurrence, now: datetime) -> None:
         """Begin the occurrence in a slot."""
         self._slots.take()
         occurrence.is_begun = True
-        if self._reporter.hooks.on_start and self._reporter.greets(occurrence.claim):
-            self._reporter.started(occurrence.claim, self._inbox, Greeted(occurrence))
+        if self._reporter.hooks.on_start and self._reporter.calls_on_start(occurrence.claim):
+            self._reporter.call_on_start(occurrence.claim, self._inbox, StartHookOver(occurrence))
         else:
             self.feed(occurrence, _CLAIMED, now)
         if occurrence.claim.header.rules.execution_timeout is not None and not occurrence.is_gone:
@@ -221,11 +116,11 @@ class Lives:
         if until is not None:
             self._remind(occurrence, until, DeadlinePassed())
 
-    def greeted(self, greeted: Greeted) -> None:
+    def start_hook_over(self, over: StartHookOver) -> None:
         """Start the tasks of an occurrence whose `on_start` hook is over."""
-        self.feed(greeted.occurrence, _CLAIMED)
+        self.feed(over.occurrence, _CLAIMED)
 
-    def feed(self, occurrence: OwnedOccurrence, event: Event, now: datetime | None = None) -> None:
+    def feed(self, occurrence: OwnedOccurrence, event: LifeEvent, now: datetime | None = None) -> None:
         """Handle the event: decide, start tasks, and write the step."""
         now = now or self._clock.now()
         step = occurrence.feed(event, self._clock, now)
@@ -263,18 +158,18 @@ class Lives:
             occurrence.alarms = None
         if occurrence.has_engine_slot:
             occurrence.has_engine_slot = False
-            self._slots.busy_engine_slots -= 1
+            self._slots.free_engine_slot()
         if occurrence.is_begun:
             occurrence.is_begun = False
             self._slots.free(now)
 
-    def _remind(self, occurrence: OwnedOccurrence, until: datetime, event: Event) -> None:
+    def _remind(self, occurrence: OwnedOccurrence, until: datetime, event: LifeEvent) -> None:
         """Feed the event at that moment: counted on the monotonic clock, unless the store's clock is set back."""
         self._set_alarm(occurrence, self._clock.seconds_until(until), Reminded(occurrence, until, event))
 
     def _set_alarm(self, occurrence: OwnedOccurrence, seconds: float, reminded: Reminded) -> None:
         alarm = self._alarms.after(seconds, self._inbox, reminded)
-        # Without those that have rung: there may be very many retries.
+        # Alarms that have rung are dropped: an occurrence may have very many retries.
         occurrence.alarms = [*(other for other in occurrence.alarms or () if other.event is not None), alarm]
 
     def reminded(self, reminded: Reminded) -> None:
@@ -353,7 +248,7 @@ class Lives:
         if occurrence.has_engine_slot and not occurrence.is_gone:
             # The next task may run here.
             occurrence.has_engine_slot, occurrence.is_begun = False, True
-            self._slots.busy_engine_slots -= 1
+            self._slots.free_engine_slot()
             self._slots.take()
         if not attempt.is_settled:
             ended = AttemptEnded(attempt.task, attempt.number, over.outcome)
@@ -394,7 +289,7 @@ class Lives:
 
     def _halt(self, attempt: OpenAttempt, why: Halt, reason: str) -> None:
         if why is not Halt.SHUTDOWN or not attempt.is_handed:
-            self._attempts.halt(attempt, why, reason, self.grace)
+            self._attempts.halt(attempt, why, reason, self._grace)
 
     def _halt_all(self, occurrence: OwnedOccurrence, why: Halt, reason: str) -> None:
         for attempt in list(occurrence.open.values()):
@@ -458,7 +353,7 @@ class Lives:
         self._forget(occurrence)
 
     def _leave_at_engines(self, occurrence: OwnedOccurrence) -> None:
-        """Let go, on a node that stops, of an occurrence that only engines work on: another node waits for its end."""
+        """Release, on a stopping node, an occurrence that only engines work on. Another node records its end."""
         if self._is_over and not occurrence.is_gone and occurrence.is_at_engines:
             _log.info("occurrence %s goes on at its engine; another node records its end", occurrence.claim.header.id)
             self._let_go(occurrence)
@@ -480,8 +375,8 @@ class Lives:
         """Begin an occurrence that was claimed again while a body of the older claim ran (S2-007)."""
         newer = self._owned.linger_no_more(occurrence)
         if newer is not None:
-            self._slots.backlog.append(newer)
-            self._slots.freed_at = self._clock.now()
+            self._slots.add(newer)
+            self._slots.look_again(self._clock.now())
 
     # ------------------------------------------------------------------------------- what the store or the node orders
 
@@ -520,9 +415,14 @@ class Lives:
         if occurrence.waits_out_of_service:
             self.feed(occurrence, Stopping(drain=True))
 
-    def stop(self, stopping: Stopping) -> None:
-        """Give back claims that have not begun, also those that still come. Tell begun ones that the node stops."""
+    def stop(self, stopping: Stopping, grace: timedelta | None) -> None:
+        """Give back claims that have not begun, also those that still come. Tell begun ones that the node stops.
+
+        `grace` is how long an attempt that is told to stop has for it; with None the setting says so.
+        """
         self._is_over = True
+        if grace is not None:
+            self._grace = grace
         for occurrence in [*self._slots.take_backlog(), *self._owned.take_waiting()]:
             self.feed(occurrence, _RELEASED)
         for occurrence in self._owned:

@@ -37,18 +37,17 @@ class _LogFile:
         """Write this, as far as there is room."""
         if self.left <= 0 or not data:
             return
-        kept = data[: self.left]
-        self.left -= len(kept)
-        os.write(self.descriptor, kept if len(kept) == len(data) else kept + _CUT)
-        if len(kept) < len(data):
+        written = data[: self.left]
+        self.left -= len(written)
+        os.write(self.descriptor, written if len(written) == len(data) else written + _CUT)
+        if len(written) < len(data):
             self.left = 0
 
 
 class AttemptLogger(logging.Logger):
     """The logger of one attempt: keeps from INFO on, and shows from the level of `everytick.task` on.
 
-    Python's root logger lets nothing below WARNING pass unless an application says otherwise; what
-    a task says of its work is kept all the same.
+    Python's root logger drops records below WARNING. The attempt's own output keeps them from INFO on.
     """
 
     def __init__(self, logs: "Logs", attempt: OpenAttempt) -> None:
@@ -97,10 +96,10 @@ class Logs:
         """
         if attempt.is_over:
             return _tasks
-        found = self._loggers.get(attempt)
-        if found is None:
-            found = self._loggers[attempt] = AttemptLogger(self, attempt)
-        return found
+        logger = self._loggers.get(attempt)
+        if logger is None:
+            logger = self._loggers[attempt] = AttemptLogger(self, attempt)
+        return logger
 
     def close(self, attempt: OpenAttempt) -> None:
         """Write no more for this attempt."""
@@ -127,7 +126,7 @@ class Logs:
             self._sweeper.start()
 
     def _open(self, attempt: OpenAttempt) -> _LogFile:
-        assert self._folder is not None, "only who has a folder keeps output"
+        assert self._folder is not None, "output is kept only in a folder"
         started = attempt.context.started_at.astimezone(UTC)
         name = re.sub(r"[^\w.-]", "_", attempt.task)[:80]
         if name != attempt.task:
@@ -144,7 +143,7 @@ class Logs:
     def _say_once(self, error: OSError) -> None:
         if not self._is_broken:
             self._is_broken = True
-            _log.error("output cannot be kept in %s: %s; tasks go on without", self._folder, error)
+            _log.error("output cannot be kept in %s: %s; tasks go on without it", self._folder, error)
 
 
 OUTPUT_KEPT = timedelta(days=90)

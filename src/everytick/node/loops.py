@@ -12,7 +12,7 @@ from everytick.node.planner import BATCH
 _log = logging.getLogger("everytick.node")
 
 _WELL_SECONDS = 10.0
-"""A loop that has run for this long was well: its next failure is a first one."""
+"""After this time without a failure the wait of a loop begins anew, short."""
 
 
 class Loops:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from everytick.domain.decisions import Plan, Span
     from everytick.domain.job import Job
     from everytick.domain.snapshots import JobSnapshot
-    from everytick.domain.steps import OccurrenceEnd, OccurrenceLife, Row, Step
+    from everytick.domain.steps import OccurrenceEnd, OccurrenceLife, RunRow, Step
     from everytick.node.occurrence import OwnedOccurrence
     from everytick.stores.base import Claim
 
@@ -55,7 +55,7 @@ _STRATEGIES = {
 
 
 def _bounds(seconds: str) -> tuple[timedelta, ...]:
-    return tuple(timedelta(seconds=float(each)) for each in seconds.split())
+    return tuple(timedelta(seconds=float(bound)) for bound in seconds.split())
 
 
 LENGTHS = _bounds("0.01 0.05 0.1 0.5 1 5 10 30 60 300 900 1800 3600 7200 21600 86400")
@@ -131,10 +131,10 @@ class JobCounts:
 
 
 def _with(counted: dict[_K, int], key: _K, more: int) -> dict[_K, int]:
-    found = dict(counted)
+    counts = dict(counted)
     if more:
-        found[key] = found.get(key, 0) + more
-    return found
+        counts[key] = counts.get(key, 0) + more
+    return counts
 
 
 class Meter:
@@ -169,16 +169,16 @@ class Meter:
 
     def labels(self, jobs: Iterable[tuple[str, str]]) -> dict[str, str]:
         """Return the label of each of these jobs, given by id and name: its name, or the one that all others share."""
-        found = {counts.id: counts.name for counts in self.jobs if counts is not self._other}
-        left = self.limit - len(found)
+        label_of = {counts.id: counts.name for counts in self.jobs if counts is not self._other}
+        left = self.limit - len(label_of)
         for id_, name in jobs:
-            if id_ in found:
-                found[id_] = name
+            if id_ in label_of:
+                label_of[id_] = name
             elif left > 0:
-                found[id_], left = name, left - 1
+                label_of[id_], left = name, left - 1
             else:
-                found[id_] = OTHER
-        return found
+                label_of[id_] = OTHER
+        return label_of
 
     # ----------------------------------------------------------------------------------------------------- what is told
 
@@ -199,7 +199,7 @@ class Meter:
             if answer is _COMMITTED:
                 self.step(occurrence.claim, step)
 
-    def _measure(self, counts: JobCounts, life: OccurrenceLife, scheduled_for: datetime, row: Row) -> None:
+    def _measure(self, counts: JobCounts, life: OccurrenceLife, scheduled_for: datetime, row: RunRow) -> None:
         """Measure a plain end."""
         started_at, ended_at = life.started_at, life.ended_at
         if started_at is None or ended_at is None or row.started_at is None or life.ready_at is None:
@@ -260,36 +260,39 @@ class Meter:
 
     def stale(self, snapshot: JobSnapshot) -> None:
         """Count a plan that came too late: another node, or a person, was faster."""
-        self._counts(snapshot.editions[-1].job).stale += 1
+        counts = self._counts(snapshot.editions[-1].job)
+        counts.stale += 1
 
     def answered(self, verb: str, seconds: float) -> None:
         """Count a question that the store has answered."""
-        found = self.operations.get(verb)
-        if found is None:
-            found = self.operations[verb] = Histogram(ANSWERS)
-        found.observe(timedelta(seconds=seconds))
+        histogram = self.operations.get(verb)
+        if histogram is None:
+            histogram = self.operations[verb] = Histogram(ANSWERS)
+        histogram.observe(timedelta(seconds=seconds))
 
     def duplicate(self, job_id: str) -> None:
         """Count a run that another node has recorded too."""
-        (self._counts_of.get(job_id) or self._shared()).duplicates += 1
+        counts = self._counts_of.get(job_id) or self._shared()
+        counts.duplicates += 1
 
     def lost(self, job: Job) -> None:
         """Count an occurrence whose node fell silent."""
-        self._counts(job).lost += 1
+        counts = self._counts(job)
+        counts.lost += 1
 
     def _counts(self, job: Job) -> JobCounts:
-        found = self._counts_of.get(job.id)
-        if found is None:
+        counts = self._counts_of.get(job.id)
+        if counts is None:
             if len(self.jobs) - (self._other is not None) < self.limit:
-                found = JobCounts(job.id, job.name, job.tasks[0].name if len(job.tasks) == 1 else "")
-                self.jobs.insert(len(self.jobs) - (self._other is not None), found)
+                counts = JobCounts(job.id, job.name, job.tasks[0].name if len(job.tasks) == 1 else "")
+                self.jobs.insert(len(self.jobs) - (self._other is not None), counts)
             else:
-                found = self._shared()
-            self._counts_of[job.id] = found
-        return found
+                counts = self._shared()
+            self._counts_of[job.id] = counts
+        return counts
 
     def _shared(self) -> JobCounts:
-        """Return what is counted of all jobs beyond the limit together; their tasks are not told apart either."""
+        """Return the counts of all jobs beyond the limit as one; their tasks are one too."""
         if self._other is None:
             self._other = JobCounts("", OTHER, OTHER)
             self.jobs.append(self._other)

@@ -54,7 +54,7 @@ _JANITOR_SECONDS = 60.0
 """How often old history is deleted: it grows over days."""
 
 _FOLD_SECONDS = 5.0
-"""How often ends are folded: what has ended since is read one by one for every answer."""
+"""How often ends are folded into the rollups: later ends are read one by one for every answer."""
 
 _FACTS_SECONDS = 60.0
 """How often the node tells what it is and defines, and looks for new zone tables: both change with a deploy."""
@@ -118,9 +118,9 @@ class Node:
         self.scope = Scope(self.name, application, settings, catalogue, labels)
         self._alarms = Alarms(monotonic)
         self._logs = Logs(settings.log_folder, self.name)
-        patience = settings.hook_timeout.total_seconds()
-        told = Notifier(store, store)
-        self.reporter = Reporter(store, store, store, self.scope, hooks or HookTable(), self.health, patience, told)
+        hook_seconds, notifier = settings.hook_timeout.total_seconds(), Notifier(store, store)
+        hooks = HookTable() if hooks is None else hooks
+        self.reporter = Reporter(store, store, store, self.scope, hooks, self.health, hook_seconds, notifier)
         tools = Tools(
             settings=settings,
             catalogue=catalogue,
@@ -134,12 +134,12 @@ class Node:
             inbox=self.inbox,
         )
         self._falls_back, self._outage = falls_back, Outage(store, tools, self.scope, self._owned)
-        rollouts = Rollouts(store, told, self.listeners)
-        self.engine = Engine(store, self._outage.gate(store), tools, self.scope, self._owned, rollouts)
+        self.rollouts = Rollouts(store, notifier, self.listeners)
+        self.engine = Engine(store, self._outage.gate(store), tools, self.scope, self._owned, self.rollouts)
         inbox = self.engine.inbox
         self.reaper = Reaper(store, self.name, self.clock, self.listeners, settings, self.scope, inbox)
         self.janitor = Janitor(store, self.name, self.clock, self._logs, self.reaper.lives)
-        self.promises = PromiseWatch(store, self.scope, told, self.listeners, settings.queues)
+        self.promises = PromiseWatch(store, self.scope, notifier, self.listeners, settings.queues)
         self._dead_man = DeadMan(store, self.name, settings)
         self._zones = ZoneWatch(store, self.name, self.clock, self.listeners, settings)
         self._beat = Beat(store, self.name, settings.heartbeat.total_seconds(), self.health, self.inbox, self._owned)
@@ -172,7 +172,7 @@ class Node:
         _log.info(STARTED, extra=self._about() | {"interval": self._settings.poll.total_seconds()})
 
     async def look_around(self) -> None:
-        """Find out what this node meets of what the store needs; asked again whenever there is more of it."""
+        """Ask the store which needs its jobs have, and note which of them this node meets."""
         self.scope.hear((await self._store.ahead(self.scope.current)).needs)
 
     def _begin_loops(self) -> None:
@@ -198,23 +198,20 @@ class Node:
     async def register(
         self, broken_files: Mapping[str, str] | None = None, stale_jobs: Mapping[str, str] | None = None
     ) -> int:
-        """Tell the store what there is to know of this node, if that has changed; return 0, for there is no more.
+        """Tell the store the facts of this node that have changed; return 0, for there is no more.
 
-        `broken_files` are the files of jobs that it cannot read, with the reasons, and
-        `stale_jobs` those that go on as such a file said before: they stay told until others
-        are given.
+        `broken_files` are the files of jobs that it cannot read, with the reasons. `stale_jobs` are the jobs that go
+        on as such a file said before. Both stay as they were told until others are named.
         """
-        facts = self._facts
         if broken_files is not None:
-            facts.broken_files, facts.stale_jobs = dict(broken_files), dict(stale_jobs or {})
-        facts.refused, facts.met = dict(self.scope.refused), self.scope.current.met
-        await facts.tell()
+            self._facts.learn_files(broken_files, stale_jobs or {})
+        await self._facts.tell(self.scope.refused, self.scope.current.met)
         return 0
 
     async def _tell_refused(self) -> int:
         """Tell the store soon what this node meets and defines, and which jobs it cannot run: perhaps no node can."""
-        told, is_new = (self._facts.refused, self._facts.met), self._facts.has_new_names
-        if is_new or told != (self.scope.refused, self.scope.current.met):
+        is_new = self._facts.has_new_names
+        if is_new or self._facts.differ(self.scope.refused, self.scope.current.met):
             await self.register()
         if is_new:
             # This node may have been the last to define a job.

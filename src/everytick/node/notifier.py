@@ -58,20 +58,20 @@ class Notifier:
         """Return the ends of the job by which this one is judged: the newest, and those of the instants before it."""
         about = HistoryFilter(job_id=ended.job_id, statuses=tuple(NEWS), limit=_AROUND)
         before = replace(about, through=ended.header.scheduled_for)
-        found = list((await self._past.history(about)).occurrences)
-        if len(found) == _AROUND and ended.id not in {each.id for each in found[: _AROUND // 2]}:
-            found += (await self._past.history(before)).occurrences
-        cause = next((past_cause(each) for each in found if each.id == ended.id), None)
+        ends = list((await self._past.history(about)).occurrences)
+        if len(ends) == _AROUND and ended.id not in {end.id for end in ends[: _AROUND // 2]}:
+            ends += (await self._past.history(before)).occurrences
+        cause = next((past_cause(end) for end in ends if end.id == ended.id), None)
         if cause is not None:
             for page in (replace(about, cause=cause), replace(before, cause=cause)):
-                found += (await self._past.history(page)).occurrences
-        return found
+                ends += (await self._past.history(page)).occurrences
+        return ends
 
     async def tell_breach(self, owed: OwedBreach, met: Collection[str], queue: str) -> None:
         """Ask for the notices of a breach and of its end. Asking again for the same ones changes nothing.
 
-        `met` are the needs that this node meets. If those of the job are not among them, no node was there for long
-        that may run it, and a node that takes from this queue sends the notice.
+        `met` are the needs that this node meets. If this node does not meet the job's needs, no node has met them for
+        long. Then a node of this queue sends the notice.
         """
         job = await self._newest(owed.job_id)
         if job is None:
@@ -102,7 +102,7 @@ class Notifier:
         reason = f"job '{job.name}': version {verdict.version} {what}"
         sender = await self._as_set(sender)
         if not sender.enabled:
-            _log.info("job '%s' is disabled: no notice is sent. %s", sender.name, reason)
+            _log.info("%s: no notice is sent, since job '%s' is disabled", reason, sender.name)
             return []
         key, event = f"rollout {verdict.version} {trial.updated_at}", rollout_event(job, verdict, now)
         return [Put(sender), Tell(sender.name, Trigger(key, event, None, reason, OWNER))]
@@ -125,15 +125,15 @@ class Notifier:
 
     async def _request(self, sender: Job, fact: Trigger) -> None:
         try:
-            asked = await self._jobs.request(await self._stored(sender), fact)
+            receipt = await self._jobs.request(await self._stored(sender), fact)
         except JobDisabled:
-            _log.info("job '%s' is disabled: no notice is sent. %s", sender.name, fact.reason)
+            _log.info("%s: no notice is sent, since job '%s' is disabled", fact.reason, sender.name)
         except OccurrenceExists:
             # It was asked for under the name that the job had before.
             return
         else:
-            if asked.changed:
-                _log.info("%s: notice %s will be sent by job '%s'", fact.reason, asked.id, sender.name)
+            if receipt.changed:
+                _log.info("%s: notice %s will be sent by job '%s'", fact.reason, receipt.id, sender.name)
 
     async def _runs(self, occurrence_id: str) -> Sequence[TaskRun]:
         try:
@@ -170,5 +170,5 @@ def _as_enabled(sender: Job, stored: Job) -> Job:
     if not isinstance(enabled, bool):
         return sender
     items = tuple(sorted((*sender.overrides.items, ("enabled", enabled))))
-    kept = Overrides(sender.overrides.level, items)
-    return replace(sender, overrides=kept, settings=sender.settings.overridden_by(kept))
+    overrides = Overrides(sender.overrides.level, items)
+    return replace(sender, overrides=overrides, settings=sender.settings.overridden_by(overrides))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from everytick.deciding.advance import advance
 from everytick.domain.notes import Log, Progress
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.steps import Event, OccurrenceLife, Step
+from everytick.domain.steps import LifeEvent, OccurrenceLife, Step
 from everytick.domain.values import value
 from everytick.node.clock import NodeClock
 from everytick.runners.base import Body
@@ -81,7 +81,7 @@ class OwnedOccurrence:
     """Attempts that were canceled before they began, by task and number."""
     alarms: "list[Alarm] | None"
     """Its alarms: of its deadline and of retries."""
-    deferred: list[Event] | None
+    deferred: list[LifeEvent] | None
     """The events that wait for the end of a task's own transaction; None while no such transaction is open."""
     transaction_lock: asyncio.Lock | None
     """Held by the task whose own transaction is open: one at a time."""
@@ -93,7 +93,7 @@ class OwnedOccurrence:
     ) -> None:
         self.claim, self.bodies, self.life = claim, bodies, claim.life
         self.arrived_at, self.asked_at, self.ahead = arrived_at, asked_at, ahead
-        # Made when they are needed: most occurrences need none, and each container is one more for the collector.
+        # Made only when needed: most occurrences need none, and the garbage collector walks each container.
         self.open, self.steps = {}, ()
         self.alarms = self.called_off = self.deferred = self.transaction_lock = self.awaits_writes = self.handed = None
         self.is_begun = self.is_gone = self.is_queued = self.parks = self.has_engine_slot = False
@@ -108,7 +108,7 @@ class OwnedOccurrence:
             self.ahead = clock.ahead
         return self.life
 
-    def feed(self, event: Event, clock: NodeClock, now: datetime) -> Step | None:
+    def feed(self, event: LifeEvent, clock: NodeClock, now: datetime) -> Step | None:
         """Decide the step that follows from the event, and keep it. None if nothing follows, or not yet."""
         if self.is_gone:
             return None
@@ -123,7 +123,7 @@ class OwnedOccurrence:
         return step
 
     def call_off(self, task: str, number: int) -> None:
-        """Let the attempt not begin."""
+        """Note that this attempt must not begin."""
         self.called_off = {*(self.called_off or ()), (task, number)}
 
     @property
@@ -151,11 +151,15 @@ class OwnedOccurrence:
 
 
 class CanBeTakenBack(Protocol):
-    """A transaction in the hands of a task."""
+    """A transaction in the hands of a task, or one that waits until the occurrence's other tasks are through theirs."""
 
-    is_committing: bool
+    has_turn: bool
 
-    async def take_back(self) -> None:
+    def take(self) -> bool:
+        """Take it from its task, which cannot commit it then. False if its commit is under way."""
+        ...
+
+    async def end(self) -> None:
         """End it: uncommitted rows are rolled back."""
         ...
 
@@ -290,16 +294,16 @@ class OpenAttempt:
     def wait_for_previous(self, context: Context) -> datetime | None:
         """Do the same from a thread, on the loop of the attempt's worker."""
         assert self.worker is not None, "an attempt that runs has a worker"
-        asked = asyncio.run_coroutine_threadsafe(self.look_up_previous(context), self.worker.get_loop())
-        return asked.result()
+        previous = asyncio.run_coroutine_threadsafe(self.look_up_previous(context), self.worker.get_loop())
+        return previous.result()
 
 
 class OwnedKeys:
     """The occurrences of one engine, and the keys that the node's beat has to name.
 
     `lingering` are no longer this node's, and a body of them has not ended (S2-007). One that is
-    claimed anew meanwhile waits `behind` it. `latest` is the attempt that began last. The engine
-    writes on its loop, the beat reads in its thread.
+    claimed anew meanwhile waits `behind` it. The engine writes on its loop, the beat reads in its
+    thread.
     """
 
     def __init__(self) -> None:
@@ -310,7 +314,7 @@ class OwnedKeys:
         self._handed_over: Mapping[int, ClaimKey] = {}
         self._is_empty = asyncio.Event()
         self._is_empty.set()
-        self.latest: OpenAttempt | None = None
+        self._latest: OpenAttempt | None = None
 
     # --------------------------------------------------------------------------------------- asked by the beat's thread
 
@@ -324,7 +328,7 @@ class OwnedKeys:
     @property
     def latest_job(self) -> str:
         """The job whose attempt began last: if the loop stands still, it is the one to look at."""
-        latest = self.latest
+        latest = self._latest
         return "" if latest is None else latest.occurrence.claim.job.name
 
     # ---------------------------------------------------------------------------------------------- asked by the engine
@@ -360,6 +364,10 @@ class OwnedKeys:
             del self._behind[handle]
         if not self._occurrences and not self.lingering:
             self._is_empty.set()
+
+    def began(self, attempt: OpenAttempt) -> None:
+        """Note that this attempt began last."""
+        self._latest = attempt
 
     async def emptied(self) -> None:
         """Return when nothing is owned and no body lingers."""

@@ -1,10 +1,10 @@
 """Outage: what a node fires by itself while its store is away, and how that is handed over afterwards.
 
 Only jobs whose `on_store_outage` says so. A second engine plans and runs them on a store in
-memory that begins where they were last seen to stand. When the store is back it is told of all
-their occurrences, also of those that run: these belong to this node there from then on, which
-goes on with them and writes about them under their fence. Other nodes may have done the same:
-an occurrence that is there already is told as a duplicate.
+memory that begins at their last known state. When the store answers, the node reports all these
+occurrences, running ones too. The store then counts them as this node's. The node writes their
+steps under the fence it gets. Other nodes may have fired the same jobs: an occurrence that the
+store has already is told as a duplicate.
 """
 
 import asyncio
@@ -33,6 +33,7 @@ from everytick.stores.protocols import PlanStore
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from everytick.domain.fired import Fired
     from everytick.domain.snapshots import JobSnapshot
     from everytick.node.local_engine import LocalEngine
     from everytick.stores.memory.local import LocalStore, Part
@@ -40,16 +41,22 @@ if TYPE_CHECKING:
 _log = logging.getLogger("everytick.outage")
 
 MOST_JOBS = 1_000
-"""Of how many jobs the last state is kept: reading more every few seconds would load the store."""
+"""Most jobs whose last state is kept: reading more every few seconds would load the store."""
 
 MOST_UNRECORDED = 10_000
 """Most unrecorded occurrences. Beyond that nothing is fired until the store is back: they are in memory."""
 
 _LIST_SECONDS = 60.0
-"""How often the jobs to keep ready are looked up; who defines one waits no longer for an outage to be survived."""
+"""How often the list of jobs is read again. A newly defined job is covered after this time."""
 
 _FIRST_LIST_SECONDS = 3.0
 """How long after the start they are looked up first: a start is busy with takeovers."""
+
+_REFUSED = (
+    "since the store refuses them: those that have not ended are stopped, and the store plans these instants again "
+    "by `recovery`. Check what the task did at these times, for it may do it twice; other jobs go on"
+)
+"""What follows when the store does not take what was fired of a job. Its watermark has not moved there."""
 
 
 class Outage:
@@ -174,7 +181,8 @@ class Outage:
         return self._local is not None and self._local.store.unrecorded >= MOST_UNRECORDED
 
     def _fire(self) -> None:
-        _log.error("%s (%d jobs)", FALLING_BACK, len(self._known))
+        text = "%s (%d jobs); they fire from memory until the store answers, and are handed over to it then"
+        _log.error(text, FALLING_BACK, len(self._known))
         if self._local is None:
             from everytick.node.local_engine import LocalEngine
 
@@ -218,20 +226,24 @@ class Outage:
     async def _record(self, local: "LocalStore", part: "Part") -> None:
         job_id, runs = part.job_id, part.fired.runs
         handles: Sequence[int | None] = [None] * len(runs)
+        is_refused = False
         try:
             handles = await in_time(self._store.record(job_id, part.fired))
         except StoreUnavailable:
             raise
         except NotFound:
-            _log.warning("what was fired locally of job %s is not recorded: the job is gone", job_id)
+            _log.warning(
+                "%s, since the job was deleted: those that have not ended are stopped", _unrecorded(job_id, part.fired)
+            )
         except Exception:  # noqa: BLE001, what cannot be written must not keep everything else from being planned
-            _log.exception("what was fired locally of job %s cannot be recorded; other jobs go on", job_id)
+            is_refused = True
+            _log.exception("%s, %s", _unrecorded(job_id, part.fired), _REFUSED)
         else:
             for run, handle in zip(runs, handles, strict=True):
                 if handle is None and run.creation.why is Why.UNVERIFIED:
                     self._tell_of_duplicate(job_id, run.creation.id)
         notes = local.notes(part, handles)
-        local.settle(handles)
+        local.settle(handles, is_refused=is_refused)
         if notes:
             with suppress(StoreUnavailable):
                 await in_time(self._store.note(notes))
@@ -240,9 +252,21 @@ class Outage:
         snapshot = self._known.get(job_id)
         name = job_id if snapshot is None else snapshot.editions[-1].job.name
         text = f"{self._node} fired it while the store was away, and another node has recorded it too"
-        _log.warning("occurrence %s of job '%s' is a duplicate: %s", occurrence_id, name, text)
+        _log.warning(
+            "occurrence %s of job '%s' is a duplicate: %s; both ran, so check what the task did at this time",
+            occurrence_id,
+            name,
+            text,
+        )
         self._tools.listeners.meter.duplicate(job_id)
         self._tools.listeners.tell(Event(Happening.DUPLICATE, self._clock.now(), name, occurrence_id, text=text))
+
+
+def _unrecorded(job_id: str, fired: "Fired") -> str:
+    """Return the first half of a log line: how many runs the store does not have, and for which times they were."""
+    instants = sorted(run.creation.scheduled_for for run in fired.runs)
+    times = f" for {instants[0]:%Y-%m-%d %H:%M:%S} to {instants[-1]:%Y-%m-%d %H:%M:%S} UTC" if instants else ""
+    return f"{len(instants)} runs of job {job_id} that were fired while the store was away{times} are recorded nowhere"
 
 
 class _Gate:

@@ -4,10 +4,10 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Protocol
 
+from everytick.deciding.pace import with_latency
 from everytick.deciding.plan import plan as decide
 from everytick.domain.decisions import Plan, put_off
 from everytick.domain.snapshots import JobSnapshot
@@ -15,7 +15,6 @@ from everytick.domain.texts import CLAIM_FAILED, NO_NEXT_RUN
 from everytick.domain.values import value
 from everytick.node.foresight import Foresight
 from everytick.node.inbox import Inbox, Planned
-from everytick.node.rollouts import Rollouts
 from everytick.node.scope import Scope
 from everytick.node.tools import Tools
 from everytick.stores.base import Batch, CommitAway, Committed, Offer
@@ -55,16 +54,8 @@ class RoundResult:
 class Planner:
     """Plans due jobs, one batch at a time."""
 
-    def __init__(
-        self,
-        store: PlanStore,
-        tools: Tools,
-        scope: Scope,
-        claimer: Offers,
-        inbox: Inbox,
-        rollouts: Rollouts | None = None,
-    ) -> None:
-        self._store, self._scope, self._claimer, self._inbox, self._rollouts = store, scope, claimer, inbox, rollouts
+    def __init__(self, store: PlanStore, tools: Tools, scope: Scope, claimer: Offers, inbox: Inbox) -> None:
+        self._store, self._scope, self._claimer, self._inbox = store, scope, claimer, inbox
         self._clock, self._health, self._limit = tools.clock, tools.health, tools.settings.plan_limit
         self.foresight = Foresight(store, scope)
         self._look, self._has_looked, self.is_waiting = asyncio.Event(), asyncio.Event(), False
@@ -152,7 +143,7 @@ class Planner:
         planned = RoundResult()
         if self._is_over or not self.foresight.is_ready:
             return planned
-        for batch, plans in self.foresight.come(await self._store.now(), BATCH):
+        for batch, plans in self.foresight.take_plans(await self._store.now(), BATCH):
             if planned.jobs:
                 # Those written so far may start. Not after the last part: jobs of the same instant that were not
                 # foreseen are still to be planned, and may have to come first.
@@ -168,8 +159,6 @@ class Planner:
             self._write_seconds = self._clock.monotonic() - asked_at
             planned = Planned(batch, snapshots, plans, done, asked_at)
             self._inbox.put(planned)
-        if self._rollouts is not None and any(plan.verdict is not None for plan in plans):
-            await self._rollouts.settle(planned)
         return planned
 
     @contextmanager
@@ -185,15 +174,12 @@ class Planner:
 
     def _plan(self, snapshot: JobSnapshot, now: datetime) -> Plan:
         """Return the job's plan; one that cannot be made is put off, so that it disturbs no other job."""
-        if snapshot.backfill is not None:
-            took = timedelta(seconds=max(self._read_seconds, self._write_seconds))
-            snapshot = replace(snapshot, backfill=replace(snapshot.backfill, latency=took))
         try:
-            return decide(snapshot, now, self._limit)
+            return decide(with_latency(snapshot, max(self._read_seconds, self._write_seconds)), now, self._limit)
         except Exception:  # noqa: BLE001, a schedule may be a user's code
             name = snapshot.editions[-1].job.name
             about = {"component": "scheduler", "job": name}
-            _log.exception("%s: %s: %s", CLAIM_FAILED, name, NO_NEXT_RUN, extra=about)
+            _log.exception("%s: %s: %s; it is planned again in a minute", CLAIM_FAILED, name, NO_NEXT_RUN, extra=about)
             return put_off(snapshot, now)
 
 

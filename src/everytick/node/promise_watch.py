@@ -28,7 +28,7 @@ _PUT_OFF = timedelta(minutes=1)
 class PromiseWatch:
     """Looks after the promises of all jobs in the store, whichever application they belong to.
 
-    It imports no code of a job and plans nothing: what is promised and what has been stands in the store.
+    It imports no job's code and plans nothing. Promises and past runs are read from the store.
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class PromiseWatch:
         due = await self._store.promises(self._scope.current, _JUDGED_AT_ONCE)
         owed = [*due.owed, *await self._judge(due.snapshots, due.now)]
         if owed:
-            for each in owed:
-                await self._notify(each)
+            for breach in owed:
+                await self._notify(breach)
             await self._store.commit_promises((), owed)
         return len(due.snapshots)
 
@@ -52,14 +52,14 @@ class PromiseWatch:
         if not snapshots:
             return []
         limits = await self._store.ask(LimitsAndBrakes())
-        snapshots = [_braked(each, limits) for each in snapshots]
-        judgements = [_judged(each, now) for each in snapshots]
-        answers, found = await self._store.commit_promises(judgements), list[OwedBreach]()
+        snapshots = [_braked(snapshot, limits) for snapshot in snapshots]
+        judgements = [_judged(snapshot, now) for snapshot in snapshots]
+        answers, breaches = await self._store.commit_promises(judgements), list[OwedBreach]()
         for snapshot, judgement, answer in zip(snapshots, judgements, answers, strict=True):
             if answer is Commit.COMMITTED:
                 self._tell(snapshot, judgement, now)
-                found += _owed(snapshot, judgement)
-        return found
+                breaches += _owed(snapshot, judgement)
+        return breaches
 
     def _tell(self, snapshot: PromiseSnapshot, judgement: Judgement, now: datetime) -> None:
         name = snapshot.seen.editions[-1].job.name
@@ -87,8 +87,8 @@ def _braked(snapshot: PromiseSnapshot, limits: Limits) -> PromiseSnapshot:
         return snapshot
     job = snapshot.seen.editions[-1].job
     names = reaches_of_job(job.settings.tags, job.name, job.settings.queue)
-    brakes = (each.reach.brake(limits.now) for each in limits.reaches if each.reach.name in names)
-    return replace(snapshot, brake=next((each for each in brakes if each is not None), None))
+    brakes = (state.reach.brake(limits.now) for state in limits.reaches if state.reach.name in names)
+    return replace(snapshot, brake=next((brake for brake in brakes if brake is not None), None))
 
 
 def _judged(snapshot: PromiseSnapshot, now: datetime) -> Judgement:

@@ -1,6 +1,6 @@
 """The reaper: orphans → Lost → commit. It decides nothing; of many reapers one gets each orphan.
 
-What was handed over to an engine is not lost with its node: the reaper's own node goes on with it, if it can.
+An attempt that an engine carries out is not lost with its node: the reaper's own node waits for its end, if it can.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.silence import Silence
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Claim, ClaimKey, Commit, CommitAnswer, CommitAway, CommitFailed, NodeRecord
+from everytick.stores.base import Claim, ClaimKey, Commit, CommitAnswer, CommitAway, CommitFailed, NodeRecord, Nodes
 
 _log = logging.getLogger("everytick.reaper")
 
@@ -43,8 +43,8 @@ class Reaper:
         inbox: Inbox | None = None,
     ) -> None:
         self._store, self._node, self._clock, self._listeners = store, node, clock, listeners
-        # A name that never beats. What the node itself holds, its beat may hand it to run; what was taken over here
-        # must never be run, and if this reaper fails before it has settled it, it is an orphan again at once.
+        # This name never beats. So claims taken over here are never adopted and run; if the reaper fails, they are
+        # orphans again at once.
         self._name = f"{node} reaper"
         self._silence = Silence(node, settings)
         self._scope, self._inbox = scope, inbox
@@ -54,10 +54,10 @@ class Reaper:
     async def round(self) -> int:
         """Take over one batch: claims of silent nodes, overdue claims, and claims whose steps this node cannot write.
 
-        Return how many there were. An owner ends what runs out of time itself. One that lives but
-        does not, for its loop is held up by a task, must not keep the occurrence for ever.
+        Return how many there were. An owner itself ends an occurrence past its deadline. If its loop is blocked by a
+        task it cannot, and must not keep the occurrence for ever.
         """
-        nodes, clock = await self._store.nodes(), self._clock
+        nodes, clock = await self._store.ask(Nodes()), self._clock
         dead = self._silence.look(nodes, clock.now(), clock.monotonic(), clock.stepped)
         if dead.silent:
             await self._reattach(dead.silent)
@@ -90,7 +90,7 @@ class Reaper:
         try:
             await self._take({})
         except Exception as error:  # noqa: BLE001, whatever a driver raises
-            text = "occurrence %s is settled by the next round of the reaper: %s"
+            text = "occurrence %s cannot be settled now: %s; the next round of the reaper tries again"
             _log.warning(text, unwritable.occurrence_id, error)
 
     async def _take(self, silent: Mapping[str, int], overdue: Collection[ClaimKey] = ()) -> int:
@@ -109,13 +109,13 @@ class Reaper:
         One that beats meanwhile keeps what it holds. The occurrences in `ends` are canceled with the
         reason; `on_orphan` says what becomes of the others. Return how many there were.
         """
-        beats, found = {node.id: node.beats for node in await self._store.nodes() if node.id in dead}, 0
+        beats, settled = {node.id: node.beats for node in await self._store.ask(Nodes()) if node.id in dead}, 0
         while beats and (claims := await self._store.orphans(self._name, _TAKEN_AT_ONCE, beats)):
             ended = [_asked_to_stop(claim, reason) if claim.occurrence.id in ends else claim for claim in claims]
-            found += await self.settle(ended)
+            settled += await self.settle(ended)
             if len(claims) < _TAKEN_AT_ONCE:
                 break
-        return found
+        return settled
 
     async def settle(self, claims: Sequence[Claim], overdue: Collection[int] = ()) -> int:
         """Report the owner of each as lost, as any owner reports what happened.
@@ -128,7 +128,7 @@ class Reaper:
         moments = [_no_earlier(claim, now) if claim.handle in overdue else now for claim in claims]
         told = [(claim, self._decided(claim, at)) for claim, at in zip(claims, moments, strict=True)]
         decided = [(claim, step) for claim, step in told if step is not None]
-        steps = [each for each in decided if each[1].commits]
+        steps = [(claim, step) for claim, step in decided if step.commits]
         for (claim, step), commit in zip(steps, await self._committed(steps), strict=True):
             if commit is Commit.COMMITTED:
                 self._listeners.meter.step(claim, step)
@@ -152,7 +152,8 @@ class Reaper:
         answers = await self._store.commit_steps(steps) if steps else []
         for (claim, _), answer in zip(steps, answers, strict=True):
             if isinstance(answer, CommitAway):
-                _log.warning("the loss of occurrence %s is written later: %s", claim.occurrence.id, answer.reason)
+                text = "the loss of occurrence %s cannot be written yet: %s; the reaper tries again in its next round"
+                _log.warning(text, claim.occurrence.id, answer.reason)
             elif isinstance(answer, CommitFailed):
                 text = "the loss of occurrence %s cannot be written: %s; the reaper tries again in its next round"
                 _log.error(text, claim.occurrence.id, answer.reason)

@@ -18,9 +18,9 @@ from everytick.domain.job import Job
 from everytick.domain.report import Report, attempt_reports
 from everytick.domain.steps import OccurrenceEnd
 from everytick.errors import NotFound, StoreUnavailable, shown
-from everytick.node.health import Health
+from everytick.node.health import Backoff, Health
 from everytick.node.hooks import Hook, HookTable, HookThreads, call_hook
-from everytick.node.inbox import Greeted, Inbox, Prepared
+from everytick.node.inbox import Inbox, Prepared, StartHookOver
 from everytick.node.notifier import Notifier
 from everytick.node.occurrence import OpenAttempt
 from everytick.node.scope import Scope
@@ -35,17 +35,17 @@ _CALLED_AT_ONCE = 64
 _CALLED_AT_ONCE_OF_A_JOB = 8
 """How many of them may be of one job: one whose hooks are slow must not keep others waiting."""
 
-_IN_HAND = 1_000
+_MOST_HELD = 1_000
 """Most reports that are kept in memory; the others stay in the store until there is room."""
 
-_IN_HAND_OF_A_JOB = 100
+_MOST_HELD_OF_A_JOB = 100
 """How many of them may be of one job."""
 
 _ASKED_FOR = 100
-"""How many reports that are not in hand one question asks for."""
+"""How many reports one question asks for, beside those in memory."""
 
 _LOOK_SECONDS = 30.0
-"""How often the store is asked for reports that no end on this node told of: those of other nodes' ends."""
+"""How often the store is asked for reports of ends on other nodes."""
 
 
 class Reporter:
@@ -64,23 +64,25 @@ class Reporter:
         scope: Scope,
         hooks: HookTable,
         health: Health,
-        timeout: float,
+        hook_seconds: float,
         notifier: Notifier | None = None,
     ) -> None:
         self._store, self._jobs, self._past, self._scope = store, jobs, past, scope
         self._notifier = notifier
-        self._health, self._timeout = health, timeout
+        self._health, self._hook_seconds = health, hook_seconds
         self.hooks = hooks
         """The hooks that are called now."""
         self._threads = HookThreads()
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_CALLED_AT_ONCE)
         self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._in_hand: dict[str, str] = {}  # the job of each occurrence whose report is not marked yet
+        self._held: dict[str, str] = {}  # the job of each occurrence whose report is not marked yet
         self._of_job: Counter[str] = Counter()
         self._unmarked: set[str] = set()
-        self._strange: set[str] = set()
+        self._without_hook: set[str] = set()
         self._has_passed_over = False
+        self._failure: StoreUnavailable | None = None
+        self._backoff = Backoff()
         self._look = asyncio.Event()
 
     def wake(self) -> None:
@@ -97,27 +99,31 @@ class Reporter:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_SECONDS):
                     await self._look.wait()
+            if self._failure is not None:
+                # A store may answer questions and take nothing, as on a full disk: else this loop would never rest.
+                failure, self._failure = self._failure, None
+                await asyncio.sleep(self._backoff.failed(failure))
 
     def learn(self, hooks: HookTable) -> None:
         """Call these hooks from now on."""
         self.hooks = hooks
 
-    def greets(self, claim: Claim) -> bool:
+    def calls_on_start(self, claim: Claim) -> bool:
         """Whether this is the first claim of an occurrence whose job has an `on_start`."""
         return claim.job.id in self.hooks.on_start and not any(run.attempts for run in claim.life.runs)
 
-    def started(self, claim: Claim, inbox: Inbox, greeted: Greeted) -> None:
+    def call_on_start(self, claim: Claim, inbox: Inbox, over: StartHookOver) -> None:
         """Call the job's `on_start`, and put the event once it has ended."""
         hook = self.hooks.on_start.get(claim.job.id)
         if hook is None:
-            inbox.put(greeted)
+            inbox.put(over)
         else:
-            self._spawn(self._start(hook, claim, inbox, greeted))
+            self._spawn(self._start(hook, claim, inbox, over))
 
     def ended(self, claim: Claim, end: OccurrenceEnd) -> None:
         """Deliver the report of an end that is committed."""
         if self._delivers(end):
-            self._take_in_hand(end)
+            self._hold(end)
 
     def with_previous(self, attempt: OpenAttempt, inbox: Inbox, prepared: Prepared) -> None:
         """Put the event once the context knows which occurrence of the job ended last."""
@@ -133,19 +139,19 @@ class Reporter:
         if not self.hooks.on_complete and self._notifier is None:
             return False
         # A job may have been given its hook since.
-        self._strange = {job_id for job_id in self._strange if job_id not in self.hooks.on_complete}
-        full = {job_id for job_id, count in self._of_job.items() if count >= _IN_HAND_OF_A_JOB}
+        self._without_hook = {job_id for job_id in self._without_hook if job_id not in self.hooks.on_complete}
+        full = {job_id for job_id, count in self._of_job.items() if count >= _MOST_HELD_OF_A_JOB}
         self._has_passed_over |= bool(full)
-        known = set(self._in_hand)
-        scope = replace(self._scope.current, unknown=frozenset(self._strange | full))
-        found = await self._store.reports(scope, _ASKED_FOR + len(known))
+        known = set(self._held)
+        scope = replace(self._scope.current, unknown=frozenset(self._without_hook | full))
+        ends = await self._store.reports(scope, _ASKED_FOR + len(known))
         is_any_new = False
-        for ended in found:
+        for ended in ends:
             if not self._delivers(ended):
-                is_any_new |= ended.job_id not in self._strange
-                self._strange.add(ended.job_id)
+                is_any_new |= ended.job_id not in self._without_hook
+                self._without_hook.add(ended.job_id)
             elif ended.id not in known:
-                is_any_new |= self._take_in_hand(ended)
+                is_any_new |= self._hold(ended)
         return is_any_new
 
     def _delivers(self, ended: OccurrenceEnd) -> bool:
@@ -165,21 +171,21 @@ class Reporter:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _start(self, hook: Hook, claim: Claim, inbox: Inbox, greeted: Greeted) -> None:
-        why = await call_hook(hook, claim.occurrence, self._threads, self._timeout)
+    async def _start(self, hook: Hook, claim: Claim, inbox: Inbox, over: StartHookOver) -> None:
+        why = await call_hook(hook, claim.occurrence, self._threads, self._hook_seconds)
         if why is not None:
-            text = "on_start of job '%s' failed, and its tasks run all the same: %s"
+            text = "on_start of job '%s' failed: %s; its tasks run all the same"
             _log.error(text, claim.job.name, _said(why), exc_info=why)
-        inbox.put(greeted)
+        inbox.put(over)
 
-    def _take_in_hand(self, ended: OccurrenceEnd) -> bool:
-        """Say whether the report was not in hand before and is now; where there is no room, the store keeps it."""
-        if ended.id in self._in_hand:
+    def _hold(self, ended: OccurrenceEnd) -> bool:
+        """Keep the report for delivery. False if it is kept already or memory is full; the store then keeps it."""
+        if ended.id in self._held:
             return False
-        if len(self._in_hand) >= _IN_HAND or self._of_job[ended.job_id] >= _IN_HAND_OF_A_JOB:
+        if len(self._held) >= _MOST_HELD or self._of_job[ended.job_id] >= _MOST_HELD_OF_A_JOB:
             self._has_passed_over = True
             return False
-        self._in_hand[ended.id] = ended.job_id
+        self._held[ended.id] = ended.job_id
         self._of_job[ended.job_id] += 1
         self._spawn(self._deliver(ended))
         return True
@@ -193,12 +199,14 @@ class Reporter:
         except StoreUnavailable as error:
             # The store still owes the report: it is delivered once the store answers.
             self._health.failed(error)
+            self._failure = error
             self._let_go([ended.id])
             self._look.set()
             return
         except BaseException:
             self._let_go([ended.id])
             raise
+        self._backoff.succeeded()
         self._unmarked.add(ended.id)
         try:
             await self._mark([ended.id])
@@ -225,9 +233,9 @@ class Reporter:
         hook = self.hooks.on_complete.get(ended.job_id)
         if hook is None:
             return
-        why = await call_hook(hook, await self._report(ended), self._threads, self._timeout)
+        why = await call_hook(hook, await self._report(ended), self._threads, self._hook_seconds)
         if why is not None:
-            text = "on_complete failed for occurrence %s, which stays as it ended: %s"
+            text = "on_complete failed for occurrence %s: %s; the occurrence stays as it ended"
             _log.error(text, ended.id, _said(why), exc_info=why)
 
     async def _report(self, ended: OccurrenceEnd) -> Report:
@@ -258,7 +266,7 @@ class Reporter:
 
     def _let_go(self, ids: list[str]) -> None:
         for id_ in ids:
-            job_id = self._in_hand.pop(id_, None)
+            job_id = self._held.pop(id_, None)
             if job_id is None:
                 continue
             self._of_job[job_id] -= 1
@@ -269,7 +277,7 @@ class Reporter:
                 del self._of_job[job_id]
 
     def _has_room_again(self, job_id: str) -> bool:
-        return len(self._in_hand) <= _IN_HAND // 2 and self._of_job[job_id] <= _IN_HAND_OF_A_JOB // 2
+        return len(self._held) <= _MOST_HELD // 2 and self._of_job[job_id] <= _MOST_HELD_OF_A_JOB // 2
 
     async def _look_up(self, attempt: OpenAttempt, inbox: Inbox, prepared: Prepared) -> None:
         job = attempt.occurrence.claim.job

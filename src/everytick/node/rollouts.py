@@ -1,5 +1,6 @@
 """Rollouts: stores what plans have decided about versions on trial, and tells of it. It decides nothing."""
 
+import asyncio
 import logging
 from datetime import datetime
 
@@ -25,16 +26,40 @@ class Rollouts:
     """Asks the store for the edit that a committed plan has decided.
 
     The edit names the version on trial. So of many nodes that ask one stores it, and none does after a person's edit.
+    It has a loop of its own: no plan waits for an edit or for its notice.
     """
 
     def __init__(self, jobs: JobStore, notifier: Notifier, listeners: Listeners) -> None:
         self._jobs, self._notifier, self._listeners = jobs, notifier, listeners
+        self._waiting: dict[tuple[str, int], tuple[JobSnapshot, RolloutVerdict, datetime]] = {}
+        self._begun: tuple[str, int] | None = None
+        """The job and the version of the verdict that is being stored."""
+        self._has_some = asyncio.Event()
 
-    async def settle(self, planned: Planned) -> None:
-        """Store the verdicts of the plans that were committed. One that is not stored is decided again soon."""
+    def put(self, planned: Planned) -> None:
+        """Store the verdicts of the plans that were committed, soon. Of one that waits, the newest is stored."""
         for snapshot, plan, answer in zip(planned.snapshots, planned.plans, planned.done.answers, strict=True):
             if plan.verdict is not None and answer is Commit.COMMITTED:
-                await self._store(snapshot, plan.verdict, planned.batch.now)
+                place = snapshot.job_id, plan.verdict.version
+                if place != self._begun:
+                    self._waiting[place] = snapshot, plan.verdict, planned.batch.now
+                    self._has_some.set()
+
+    async def run(self) -> None:
+        """Store verdicts as they come, until stopped."""
+        while True:
+            await self._has_some.wait()
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Store the verdicts that wait. One that cannot be stored is dropped: a plan decides it again in seconds."""
+        while self._waiting:
+            self._begun = next(iter(self._waiting))
+            try:
+                await self._store(*self._waiting.pop(self._begun))
+            finally:
+                self._begun = None
+        self._has_some.clear()
 
     async def _store(self, snapshot: JobSnapshot, verdict: RolloutVerdict, now: datetime) -> None:
         trial = trial_of(snapshot.editions)
@@ -46,7 +71,8 @@ class Rollouts:
             stored, *_ = await self._jobs.apply([Put(job, verdict.version, verdict=verdict), *notice], BY)
         except (Conflict, NotFound, JobDisabled) as error:
             # Another node was first, or a person has edited the job or the one that sends its notices.
-            _log.info("the rollout of version %d of job '%s' is left alone: %s", verdict.version, job.name, error)
+            text = "the rollout of version %d of job '%s' was not written: %s; the next plan goes by what is stored now"
+            _log.info(text, verdict.version, job.name, error)
             return
         if stored.changed:
             self._tell(job, trial, verdict, stored.version, now)

@@ -1,12 +1,13 @@
 """Scope: which jobs this node plans and claims.
 
-They are those whose needs the node meets (`domain/needs.py`). What it cannot run all the same
-stays undecided for a node that can: a function that is not in this program, a call that cannot
-be imported. Such a job is found when it is due or claimed, and is left alone for a while.
+They are those whose needs the node meets (`domain/needs.py`). A job whose code this node lacks is
+left undecided for another node: its function is not in this program, or its call cannot be
+imported. The node learns that when the job is due or claimed, and asks for it again later.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Protocol, cast
@@ -82,11 +83,10 @@ class Scope:
         self.current = NodeScope(node, met=expected)
         """What to ask for now."""
         self.on_time, self.late = self.current, cast("NodeScope | None", None)
-        """The same without the lane of late occurrences, and that lane alone; None while no occurrence is in it."""
+        """The scope without the lane `late`, and the scope of that lane alone; None while the lane is empty."""
         self.refused: dict[str, str] = {}
         """Why the last occurrence of a job that came could not be run here, by job id."""
-        self.plans_unknown = False
-        """Whether the node also plans jobs that it cannot run."""
+        self._plans_unknown = False
         self._texts: tuple[str, ...] = ()
         self._expected = expected
         self._unknown: dict[str, str] = {}  # the needs of each job that cannot run here
@@ -128,8 +128,17 @@ class Scope:
         """Return those of the jobs that this node may plan; the others are left to other nodes from now on."""
         return [snapshot for snapshot in batch if self._may_plan(snapshot)]
 
+    @contextmanager
+    def planning_unknown(self) -> Iterator[None]:
+        """Let the node also plan jobs that it cannot run, until the block ends."""
+        self._plans_unknown = True
+        try:
+            yield
+        finally:
+            self._plans_unknown = False
+
     def _may_plan(self, snapshot: JobSnapshot) -> bool:
-        if snapshot.retire_at is not None or self.plans_unknown:
+        if snapshot.retire_at is not None or self._plans_unknown:
             # One that retires only ends, for which nothing has to be known of it.
             return True
         # A node that can run the version in force plans the job. A version that is to come may need newer code.
@@ -161,7 +170,7 @@ class Scope:
                 self.cannot_run(job, self._catalogue.why(job))
         except Exception as error:  # noqa: BLE001, one that cannot be made must not take the others with it
             text = "%s: what job '%s' calls cannot be made ready: its occurrence is left to other nodes"
-            _log.exception(text, NOT_DISPATCHED, job.name, extra={"component": "executor", "job": job.name})
+            _log.exception(text, NOT_DISPATCHED, job.name, extra={"component": "node", "job": job.name})
             self.cannot_run(job, str(error))
             return None
         return bodies
@@ -170,7 +179,7 @@ class Scope:
         """Do not ask for this job again for a while: it is left to a node that knows what to call."""
         # Many occurrences of one job may come with one claim, and again with each look: it is told once.
         if self._told.get(job.id) != why:
-            _log.warning("job '%s' cannot run here and is left to other nodes: %s", job.name, why)
+            _log.warning("job '%s' cannot run here: %s; it is left to other nodes", job.name, why)
         for reasons in (self._told, self.refused):
             if len(reasons) >= UNKNOWN_KEPT:
                 reasons.pop(next(iter(reasons)))

@@ -103,7 +103,7 @@ def node_settings(
     engine_slots: int = 1_000,
 ) -> NodeSettings:
     """Return the settings, checked alone and against each other."""
-    made = NodeSettings(
+    settings = NodeSettings(
         slots=_whole("slots", slots, _MOST_SLOTS),
         late_share=_share("late_share", late_share),
         threads=_whole("threads", threads, _MOST_SLOTS),
@@ -131,14 +131,14 @@ def node_settings(
         ray=_place("ray", ray),
         engine_slots=_whole("engine_slots", engine_slots, _MOST_SLOTS),
     )
-    _refuse_mistaken_mail(made)
-    if made.node_timeout < 3 * made.heartbeat:
+    _refuse_mistaken_mail(settings)
+    if settings.node_timeout < 3 * settings.heartbeat:
         reason = (
-            f"is shorter than three heartbeats of {format_duration(made.heartbeat)}: a healthy node would be taken for "
-            f"dead; give at least {format_duration(3 * made.heartbeat)} or a shorter heartbeat"
+            f"is shorter than three heartbeats of {format_duration(settings.heartbeat)}: a healthy node would be taken "
+            f"for dead; give at least {format_duration(3 * settings.heartbeat)} or a shorter heartbeat"
         )
-        raise InvalidSetting("node_timeout", format_duration(made.node_timeout), reason)
-    return made
+        raise InvalidSetting("node_timeout", format_duration(settings.node_timeout), reason)
+    return settings
 
 
 def _refuse_mistaken_mail(settings: NodeSettings) -> None:
@@ -153,55 +153,57 @@ def _refuse_mistaken_mail(settings: NodeSettings) -> None:
     mail_server(settings.smtp, settings.smtp_sender)
 
 
-def _zone_tables(given: str) -> str:
-    if given not in ("system", "package"):
+def _zone_tables(tables: str) -> str:
+    if tables not in ("system", "package"):
         reason = 'must be "system", the tables of this machine, or "package", those of the installed tzdata package'
-        raise InvalidSetting("timezone_data", given, reason)
-    return given
+        raise InvalidSetting("timezone_data", tables, reason)
+    return tables
 
 
-def _store_address(given: str) -> str:
+def _store_address(address: str) -> str:
     from everytick.stores.addresses import checked_address
 
-    return checked_address(given)
+    return checked_address(address)
 
 
-def _address(setting: str, given: str | None) -> str | None:
-    if given is not None and (not given.startswith(("http://", "https://")) or not given.isprintable() or " " in given):
+def _address(setting: str, address: str | None) -> str | None:
+    if address is not None and (
+        not address.startswith(("http://", "https://")) or not address.isprintable() or " " in address
+    ):
         raise InvalidSetting(setting, "…", "must be an address such as https://example.org/ping/…")
-    return given
+    return address
 
 
-def _place(setting: str, given: object) -> str | None:
-    if given is None or (isinstance(given, str) and given.strip() and given.isprintable()):
-        return given
-    kind = type(given).__name__
+def _place(setting: str, place: object) -> str | None:
+    if place is None or (isinstance(place, str) and place.strip() and place.isprintable()):
+        return place
+    kind = type(place).__name__
     raise InvalidSetting(setting, "…", f'must be text, such as "shop.celery:app" or an address, and is a {kind}')
 
 
-def _whole(setting: str, given: object, most: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-        raise InvalidSetting(setting, given, f"must be a whole number from 1 to {most:,}")
-    return given
+def _whole(setting: str, number: object, most: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+        raise InvalidSetting(setting, number, f"must be a whole number from 1 to {most:,}")
+    return number
 
 
-def _share(setting: str, given: object) -> float:
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= 1:
-        raise InvalidSetting(setting, given, "must be a share above 0 and up to 1, such as 0.25")
-    return float(given)
+def _share(setting: str, share: object) -> float:
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
+        raise InvalidSetting(setting, share, "must be a share above 0 and up to 1, such as 0.25")
+    return float(share)
 
 
-def _length(setting: str, given: object, least: timedelta = _LEAST) -> timedelta:
-    found = duration(given)
-    if found < least:
-        raise InvalidSetting(setting, given, f"must be at least {format_duration(least)}")
-    return found
+def _length(setting: str, text: object, least: timedelta = _LEAST) -> timedelta:
+    length = duration(text)
+    if length < least:
+        raise InvalidSetting(setting, text, f"must be at least {format_duration(least)}")
+    return length
 
 
-def _names(setting: str, given: Iterable[str], least: int = 1) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise InvalidSetting(setting, given, f'must be a list of names, like {setting}=["{given}"]')
-    found = tuple(checked_name(setting, each) for each in given)
-    if len(found) < least:
-        raise InvalidSetting(setting, found, "must hold one name or more")
-    return found
+def _names(setting: str, names_given: Iterable[str], least: int = 1) -> tuple[str, ...]:
+    if isinstance(names_given, str):
+        raise InvalidSetting(setting, names_given, f'must be a list of names, like {setting}=["{names_given}"]')
+    names = tuple(checked_name(setting, name) for name in names_given)
+    if len(names) < least:
+        raise InvalidSetting(setting, names, "must hold one name or more")
+    return names

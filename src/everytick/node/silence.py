@@ -12,7 +12,7 @@ from everytick.node.settings import NodeSettings
 from everytick.stores.base import ClaimKey, NodeRecord
 
 HEARTBEAT = timedelta(seconds=5)
-"""How often a node beats that has not said how often it does."""
+"""How often a node beats, unless it has told the store otherwise."""
 
 
 @value
@@ -29,7 +29,7 @@ class Silence:
     def __init__(self, node: str, settings: NodeSettings) -> None:
         self._node = node
         self._timeout, self._grace = settings.node_timeout, settings.grace_period.total_seconds()
-        # Time in which this process did not look, since it or the store stood still, was not seen by it.
+        # If this process or the store stood still, other nodes may have beaten unseen: no more than this counts.
         self._most = 2 * settings.reaper_interval.total_seconds()
         self._looked_at: float | None = None
         self._unchanged: dict[str, tuple[int, float]] = {}
@@ -45,20 +45,20 @@ class Silence:
         """
         passed = 0.0 if self._looked_at is None else min(reading - self._looked_at, self._most)
         self._looked_at = reading
-        others = [each for each in nodes if each.id != self._node]
-        self._unchanged = {each.id: self._seen(each, passed) for each in others}
-        before, keys = self._overdue, [key for each in others for key in each.overdue]
+        others = [node for node in nodes if node.id != self._node]
+        self._unchanged = {node.id: self._seen(node, passed) for node in others}
+        before, keys = self._overdue, [key for node in others for key in node.overdue]
         self._overdue = {key: _later(before[key], passed) if key in before else (reading, 0.0) for key in keys}
         return TakeOvers(
-            {each.id: each.beats for each in others if each.holds and self.is_silent(each, now)},
+            {node.id: node.beats for node in others if node.holds and self.is_silent(node, now)},
             tuple(key for key, since in self._overdue.items() if since[1] >= self._patience(since[0], stepped)),
         )
 
     def _patience(self, first_seen: float, stepped: tuple[float, float] | None) -> float:
         """Return for how many seconds a claim must be seen overdue before it is taken.
 
-        What comes to be overdue around a step ahead of the store's clock may be so by the step
-        alone: its owner, which counts on the monotonic clock, has that much longer.
+        A step ahead of the store's clock makes claims overdue at once. Their owners count on the monotonic clock, so
+        they get the length of the step more.
         """
         if stepped is None:
             return self._grace

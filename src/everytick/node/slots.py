@@ -63,7 +63,7 @@ class Slots:
         self.next_call = 1
         """The number of the next call that may bring claims."""
         self.freed_at: datetime | None = None
-        """The store's time at which a slot became free for what waits; None once that was looked at."""
+        """The store's time at which something may begin, since a slot is free; None once the backlog was looked at."""
         self.low = 1
         """With fewer in the backlog than this, it is time to claim more."""
 
@@ -87,8 +87,16 @@ class Slots:
         """Count an occurrence that engines carry out, and that needs no slot here. False if no engine slot is free."""
         if self.busy_engine_slots >= self._engine_slots:
             return False
-        self.busy_engine_slots += 1
+        self.keep_engine_slot()
         return True
+
+    def keep_engine_slot(self) -> None:
+        """Count an occurrence that engines carry out already for an earlier owner, whether an engine slot is free."""
+        self.busy_engine_slots += 1
+
+    def free_engine_slot(self) -> None:
+        """Count an occurrence that waits no longer for engines alone."""
+        self.busy_engine_slots -= 1
 
     def ran(self, seconds: float) -> None:
         """Learn how long an attempt has taken."""
@@ -101,10 +109,7 @@ class Slots:
 
     @property
     def pace(self) -> float:
-        """How many seconds the body takes that keeps a slot, each weighted by how long it keeps it.
-
-        A plain mean would be that of a heartbeat which ends at once, while long bodies keep all other slots.
-        """
+        """The length of a body in seconds, weighted by length. A plain mean follows heartbeats that end at once."""
         return self._mean_square / self._mean_seconds if self._mean_seconds else 0.0
 
     # ------------------------------------------------------------------------------------------- how many to claim now
@@ -172,6 +177,18 @@ class Slots:
     def waiting(self) -> int:
         """How many occurrences were claimed and wait for a slot."""
         return len(self.backlog)
+
+    def add(self, occurrence: OwnedOccurrence) -> None:
+        """Let the occurrence wait for a slot, behind those that wait."""
+        self.backlog.append(occurrence)
+
+    def look_again(self, now: datetime) -> None:
+        """Have the engine look at the backlog after the event that it handles now."""
+        self.freed_at = now
+
+    def looked(self) -> None:
+        """Note that the backlog was looked at since a slot became free."""
+        self.freed_at = None
 
     def next(self) -> OwnedOccurrence | None:
         """Take the first occurrence out of the backlog; None if nothing waits or no slot is free."""

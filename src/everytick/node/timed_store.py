@@ -29,23 +29,23 @@ class _TimedStore:
         self._store, self._meter = store, meter
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
+        attribute = getattr(self._store, name)
         if name == "due":
-            found = _timed_batches(found, self._meter)
-        elif not iscoroutinefunction(found) or name in _WAITS:
+            attribute = _timed_batches(attribute, self._meter)
+        elif not iscoroutinefunction(attribute) or name in _WAITS:
             # A plain attribute may change, and is looked up again.
-            return found
+            return attribute
         else:
-            found = _timed_verb(name, found, self._meter)
-        self.__dict__[name] = found
-        return found
+            attribute = _timed_verb(name, attribute, self._meter)
+        self.__dict__[name] = attribute
+        return attribute
 
 
 def _timed_verb(name: str, verb: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
-    async def ask(*given: Any, **named: Any) -> Any:
+    async def ask(*arguments: Any, **named: Any) -> Any:
         began = perf_counter()
         try:
-            answer = await verb(*given, **named)
+            answer = await verb(*arguments, **named)
         except Exception:
             meter.failures[name] += 1
             raise
@@ -59,9 +59,9 @@ def _timed_batches(due: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
     """Time until a batch of due jobs is there; how long it is held open is the planner's matter."""
 
     @asynccontextmanager
-    async def ask(*given: Any, **named: Any) -> AsyncIterator[Any]:
+    async def ask(*arguments: Any, **named: Any) -> AsyncIterator[Any]:
         began = perf_counter()
-        async with due(*given, **named) as batch:
+        async with due(*arguments, **named) as batch:
             meter.answered("due", perf_counter() - began)
             yield batch
 

@@ -6,22 +6,25 @@ for their timeout, and a note in the store: that they run, how far they are, whe
 
 import asyncio
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from everytick.domain.notes import Note
+from everytick.domain.redaction import redacted
 from everytick.errors import StoreUnavailable
 from everytick.node.alarms import Alarms
 from everytick.node.clock import NodeClock
 from everytick.node.health import Health
 from everytick.node.inbox import Inbox, TimeoutPassed, TimeoutsDue
 from everytick.node.occurrence import OpenAttempt
+from everytick.runners.context import halted
 from everytick.stores.protocols import RunStore
 
 if TYPE_CHECKING:
     from everytick.stores.base import Claim
 
-_log = logging.getLogger("everytick.executor")
+_log = logging.getLogger("everytick.node")
 
 _ROUND_SECONDS = 0.25
 """How often open attempts are looked at: most bodies end before the first look, and cost nothing here."""
@@ -70,7 +73,7 @@ class Timeouts:
     def timed(self, attempt: OpenAttempt) -> None:
         """Set the alarm for the timeout of an attempt that has only now begun."""
         timeout = attempt.occurrence.claim.header.rules.tasks[attempt.place].timeout
-        if timeout is not None and attempt.is_open and attempt.context._halt is None and attempt.alarm is None:
+        if timeout is not None and attempt.is_open and halted(attempt.context) is None and attempt.alarm is None:
             attempt.since = self._clock.monotonic()
             self._limit(attempt, timeout)
 
@@ -127,7 +130,10 @@ class Timeouts:
         news = attempt.progress_made, attempt.log_place
         if attempt.noted != news:
             attempt.noted = news
-            note = Note(attempt.task, attempt.number, attempt.context.started_at, *news)
+            progress, log_place = news
+            if progress is not None and progress.text:
+                progress = replace(progress, text=redacted(progress.text))
+            note = Note(attempt.task, attempt.number, attempt.context.started_at, progress, log_place)
             self._notes.append((attempt.occurrence.claim, note))
 
     async def _write(self) -> None:

@@ -10,7 +10,7 @@ from everytick.deciding.advance import advance
 from everytick.domain.outcome import Succeeded
 from everytick.domain.payload import Payload, payload
 from everytick.domain.statuses import AttemptStatus
-from everytick.domain.steps import AttemptEnded, Step
+from everytick.domain.steps import AttemptEnded, LifeEvent, Step
 from everytick.errors import Fenced, StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.health import Backoff
@@ -20,7 +20,7 @@ from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Commit
 from everytick.stores.protocols import ClaimTransaction
 
-_log = logging.getLogger("everytick.executor")
+_log = logging.getLogger("everytick.node")
 
 
 class _TaskTransaction:
@@ -49,14 +49,17 @@ class _TaskTransaction:
 
 
 class LentTransaction:
-    """A store's transaction in the hands of a task; it can be taken back from one that does not give it up."""
+    """A store's transaction in the hands of a task; it can be taken back from one that does not give it up.
+
+    `has_turn` says that no other task of the occurrence has its transaction now.
+    """
 
     inner: ClaimTransaction
 
     def __init__(self, opening: AbstractAsyncContextManager[ClaimTransaction]) -> None:
         self._opening = opening
-        self._is_open = False
-        self.is_committing = self.was_taken = False
+        self._is_open = self._is_committing = False
+        self.has_turn = self.was_taken = False
 
     async def __aenter__(self) -> Self:
         self.inner = await self._opening.__aenter__()
@@ -64,19 +67,25 @@ class LentTransaction:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._end()
+        await self.end()
+
+    def take_turn(self) -> bool:
+        """Note that its turn has come. False if it was taken from its task before."""
+        self.has_turn = not self.was_taken
+        return self.has_turn
 
     def may_commit(self) -> bool:
         """Whether the task still has the transaction. From here on it cannot be taken away: the commit decides."""
-        self.is_committing = not self.was_taken
-        return self.is_committing
+        self._is_committing = not self.was_taken
+        return self._is_committing
 
-    async def take_back(self) -> None:
-        """Take the transaction from its task: its writes are rolled back."""
-        self.was_taken = True
-        await self._end()
+    def take(self) -> bool:
+        """Take the transaction from its task: from here on it cannot commit. False if its commit is under way."""
+        self.was_taken = not self._is_committing
+        return self.was_taken
 
-    async def _end(self) -> None:
+    async def end(self) -> None:
+        """Roll back, unless it has ended."""
         if self._is_open:
             self._is_open = False
             await self._opening.__aexit__(None, None, None)
@@ -100,25 +109,28 @@ class Transactions:
         if attempt.has_transacted:
             raise RuntimeError("an attempt has one transaction, and this one has had it: put all writes into one block")
         attempt.has_transacted = True
-        occurrence.transaction_lock = occurrence.transaction_lock or asyncio.Lock()
         lent = attempt.open_transaction = LentTransaction(self._store.transaction(occurrence.claim))
         step: Step | None = None
-        async with occurrence.transaction_lock:
-            occurrence.deferred = []
-            try:
-                await occurrence.written()
-                if occurrence.is_gone:
+        try:
+            async with _turn(occurrence):
+                if not lent.take_turn():
                     raise Fenced(occurrence.claim.header.id)
-                async with lent:
-                    task = _TaskTransaction(lent.inner)
-                    yield task
-                    step = await self._commit(attempt, lent, task)
-                    attempt.is_settled = True
-            finally:
-                attempt.open_transaction = None
-                # A transaction that was taken away has ended: events that are deferred now belong to another.
-                if not lent.was_taken:
-                    self._end(occurrence, step)
+                occurrence.deferred = []
+                try:
+                    await occurrence.written()
+                    if occurrence.is_gone:
+                        raise Fenced(occurrence.claim.header.id)
+                    async with lent:
+                        task = _TaskTransaction(lent.inner)
+                        yield task
+                        step = await self._commit(attempt, lent, task)
+                        attempt.is_settled = True
+                finally:
+                    # Where it was taken back, `_take_back` puts the events that waited for it.
+                    if not lent.was_taken:
+                        self._end(occurrence, step)
+        finally:
+            attempt.open_transaction = None
 
     async def _commit(self, attempt: OpenAttempt, lent: LentTransaction, task: _TaskTransaction) -> Step:
         """Commit the task's writes with its success and return the step that follows from it."""
@@ -131,40 +143,57 @@ class Transactions:
         return step
 
     def take_back(self, attempt: OpenAttempt) -> None:
-        """End the transaction of an attempt that is left behind, unless its commit is under way."""
-        if attempt.open_transaction is not None and not attempt.open_transaction.is_committing:
-            task = asyncio.get_running_loop().create_task(self._take_back(attempt, attempt.open_transaction))
-            self._taking_back.add(task)
-            task.add_done_callback(self._taking_back.discard)
+        """End the transaction of an attempt that is left behind, unless its commit is under way.
 
-    async def _take_back(self, attempt: OpenAttempt, lent: CanBeTakenBack) -> None:
-        """Roll back, and let the events come that waited for it.
-
-        The lock is replaced too: a retry must not wait for an attempt that does not end.
+        One that still waits for its turn has nothing to roll back. What is deferred then waits for another task's.
         """
-        occurrence = attempt.occurrence
-        deferred, occurrence.deferred, occurrence.transaction_lock = occurrence.deferred or [], None, None
+        lent, occurrence = attempt.open_transaction, attempt.occurrence
+        if lent is None or not lent.take() or not lent.has_turn:
+            return
+        assert occurrence.deferred is not None, "events wait for a transaction that has its turn"
+        # A retry must not wait for an attempt that does not end: it gets a lock of its own.
+        occurrence.transaction_lock = None
+        task = asyncio.get_running_loop().create_task(self._take_back(attempt, lent, occurrence.deferred))
+        self._taking_back.add(task)
+        task.add_done_callback(self._taking_back.discard)
+
+    async def _take_back(self, attempt: OpenAttempt, lent: CanBeTakenBack, deferred: list[LifeEvent]) -> None:
+        """Roll back, and put the events that waited for the transaction into the inbox."""
         try:
-            await lent.take_back()
+            await lent.end()
         except Exception:  # noqa: BLE001, its connection may be gone
             text = "the transaction of task '%s' could not be taken back; the database does so when its connection ends"
             _log.exception(text, attempt.task)
-        self._inbox.put(TransactionOver(occurrence, None, deferred))
+        if attempt.occurrence.deferred is deferred:
+            attempt.occurrence.deferred = None
+        self._inbox.put(TransactionOver(attempt.occurrence, None, deferred))
 
     def _end(self, occurrence: OwnedOccurrence, step: Step | None) -> None:
         deferred, occurrence.deferred = occurrence.deferred or [], None
         self._inbox.put(TransactionOver(occurrence, step, deferred))
 
 
+@asynccontextmanager
+async def _turn(occurrence: OwnedOccurrence) -> AsyncIterator[None]:
+    """Wait until no other task of the occurrence has its transaction, and keep others from theirs."""
+    while True:
+        lock = occurrence.transaction_lock = occurrence.transaction_lock or asyncio.Lock()
+        async with lock:
+            # The lock of a transaction that was taken back is not the one that tasks wait for now.
+            if lock is occurrence.transaction_lock:
+                yield
+                return
+
+
 async def _refused() -> Commit:
-    """It was taken back: nothing of it was written."""
+    """Answer for a transaction that was taken back: nothing of it was written."""
     return Commit.STALE
 
 
 async def _committed(store: AnyStore, inner: ClaimTransaction, step: Step, attempt: OpenAttempt) -> Commit:
-    """Commit; where the answer was lost, look whether the success is there, since it came with the task's writes.
+    """Commit. If the answer is lost, look whether the success is in the store: it was written with the task's rows.
 
-    To write the step again without them would record a success of something that is not there.
+    The step must not be written again without those rows: it would record the success of work that is not there.
     """
     try:
         return await inner.commit(step)
@@ -176,8 +205,8 @@ async def _committed(store: AnyStore, inner: ClaimTransaction, step: Step, attem
             except StoreUnavailable as error:
                 await asyncio.sleep(backoff.failed(error))
                 continue
-            of_this = (each for _, each in whole.attempts if each.id == attempt.context.attempt_id)
-            if any(each.status is AttemptStatus.SUCCESS for each in of_this):
+            of_this = (record for _, record in whole.attempts if record.id == attempt.context.attempt_id)
+            if any(record.status is AttemptStatus.SUCCESS for record in of_this):
                 return Commit.COMMITTED
             raise lost from None
 
@@ -186,7 +215,7 @@ async def _await_despite_cancel(commit: Coroutine[Any, Any, Commit]) -> Commit:
     """Return the answer to the commit, also if the task is told to stop: the answer must be known."""
     under_way = asyncio.ensure_future(commit)
     try:
-        found = await asyncio.shield(under_way)
+        answer = await asyncio.shield(under_way)
     except asyncio.CancelledError:
-        found = await under_way
-    return found
+        answer = await under_way
+    return answer

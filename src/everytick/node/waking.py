@@ -19,7 +19,7 @@ from everytick.stores.base import Ahead
 _log = logging.getLogger("everytick.node")
 
 _LONGEST_SECONDS = 3600.0
-"""How long the store's bell is asked to wait if nothing is known to come. The poll ends the wait sooner."""
+"""How long the store's bell waits if no job or occurrence is to come. The poll ends the wait sooner."""
 
 _CLOCK_STEP = timedelta(seconds=1)
 """Less than this is no step back of the store's clock: two answers may overtake each other."""
@@ -46,11 +46,11 @@ class Waking:
         while True:
             ahead = await self._ahead()
             if ahead.needs and self._scope.hear(ahead.needs):
-                # This was an answer about less than the node meets now.
+                # The node meets more needs than it has asked about: look, and ask again.
                 self._inbox.put(LookWanted())
                 continue
             moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
-            # Counted from the answer: a store's clock may be set back, and this node's clock is then ahead for a while.
+            # Counted from the store's time in the answer: if the store's clock was set back, the node's is still ahead.
             seconds = min([_LONGEST_SECONDS, *((moment - ahead.now).total_seconds() for moment in moments)])
             if ahead.alone and ahead.wake_at is not None:
                 seconds = await self._foresee(ahead.wake_at, seconds)
@@ -80,7 +80,7 @@ class Waking:
                 await self._planner.looked()
 
     async def settle_clock(self) -> None:
-        """Let everything go on that was written while the store's clock was ahead; name the jobs that cannot."""
+        """Correct the times that were written while the store's clock was ahead. Log the jobs that must wait."""
         ahead = await self._store.settle_clock()
         for name, watermark in ahead[:_JOBS_NAMED]:
             _log.warning(JOB_AHEAD.format(name=name, watermark=watermark.isoformat()))
@@ -100,11 +100,11 @@ class Waking:
         if not self._calm.is_calm():
             return min(seconds, LEAD_SECONDS / 4)
         began = self._clock.monotonic()
-        await self._planner.foresight.look(at, self._calm.is_calm)
+        await self._planner.foresight.plan_ahead(at, self._calm.is_calm)
         return max(0.0, seconds - (self._clock.monotonic() - began))
 
     async def _wait_for_bell(self, seconds: float) -> bool:
-        """Return whether the bell rang within this time or the poll; the store hears how soon something is expected."""
+        """Return whether the bell rang within this time or the poll. `seconds` says when the node next expects work."""
         try:
             async with asyncio.timeout(min(seconds, self._poll_seconds)):
                 return await self._store.bell(seconds)

@@ -10,24 +10,24 @@ from everytick.errors import StoreGone, StoreUnavailable
 from everytick.node.health import Backoff, Health
 from everytick.node.inbox import Inbox, StepsWritten
 from everytick.node.occurrence import OwnedOccurrence
-from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Claim, Commit, CommitAnswer, CommitAway, CommitFailed
+from everytick.stores.protocols import RunStore
 
-_log = logging.getLogger("everytick.executor")
+_log = logging.getLogger("everytick.node")
 
 BATCH = 500
 """Largest number of steps that one commit carries; 500 keeps its locks short."""
 
 
 class Writer:
-    """Commits steps in the order in which each occurrence made them, one of each at a time.
+    """Commits the steps of each occurrence in order, one step of an occurrence in each commit.
 
     One commit is under way at a time; the steps that gather meanwhile are the next one. Steps that
     the store answers with AWAY wait in a second queue, with a back-off of their own: no other step
     waits for them.
     """
 
-    def __init__(self, store: AnyStore, health: Health, inbox: Inbox) -> None:
+    def __init__(self, store: RunStore, health: Health, inbox: Inbox) -> None:
         self._store, self._health, self._inbox = store, health, inbox
         self._queue: deque[OwnedOccurrence] = deque()
         self._away: list[OwnedOccurrence] = []

@@ -17,6 +17,7 @@ from everytick.node.events import Event, Happening, Listeners
 from everytick.node.settings import NodeSettings
 from everytick.schedules.timezones import zone_data
 from everytick.stores.addresses import AnyStore
+from everytick.stores.base import Nodes
 
 _log = logging.getLogger("everytick.node")
 
@@ -28,8 +29,8 @@ MOVED_BACK_BECAUSE = "the zone tables changed"
 
 
 async def moved_runs(store: AnyStore) -> list[ZoneMove]:
-    """Return the jobs in service of which runs to come move by the zone tables of this process."""
-    found: list[ZoneMove] = []
+    """Return the jobs in service whose runs to come move by the zone tables of this process."""
+    moves: list[ZoneMove] = []
     records = [record for record in await store.list() if record.next_run is not None]
     for place in range(0, len(records), _JOBS_AT_ONCE):
         some = {record.job.id: record for record in records[place : place + _JOBS_AT_ONCE]}
@@ -38,8 +39,8 @@ async def moved_runs(store: AnyStore) -> list[ZoneMove]:
             next_run = some[id_].next_run
             assert next_run is not None, "the others were left out"
             written = [run.at for run in coming[id_].runs] if id_ in coming else [next_run]
-            found += _found(zone_move(snapshot, written, now))
-    return found
+            moves += _found(zone_move(snapshot, written, now))
+    return moves
 
 
 def _found(move: ZoneMove | None) -> Iterator[ZoneMove]:
@@ -48,7 +49,7 @@ def _found(move: ZoneMove | None) -> Iterator[ZoneMove]:
 
 
 class ZoneWatch:
-    """Compares once at a start if a node had other zone tables, and as long as a living node has."""
+    """Compares the runs to come by old and new zone tables, at a start and while a living node has other tables."""
 
     def __init__(
         self, store: AnyStore, name: str, clock: NodeClock, listeners: Listeners, settings: NodeSettings
@@ -60,7 +61,7 @@ class ZoneWatch:
 
     async def look(self) -> None:
         """Report what moves, if any node that is known has or had other zone tables than this one."""
-        others = [node for node in await self._store.nodes() if node.id != self._name and _differs(node.facts)]
+        others = [node for node in await self._store.ask(Nodes()) if node.id != self._name and _differs(node.facts)]
         now = await self._store.now()
         self._is_mixed = any(node.is_alive(now, self._settings.node_timeout) for node in others)
         if others:
@@ -87,7 +88,7 @@ class ZoneWatch:
 
     def _tell(self, move: ZoneMove, before: str) -> None:
         text = f"the zone tables changed from {before} to {zone_data().version}: {move}"
-        _log.warning("job '%s': %s", move.job, text)
+        _log.warning("job '%s': %s; the job is planned again at once by the new tables", move.job, text)
         if self._listeners.wanted:
             self._listeners.tell(Event(Happening.RUNS_MOVED, self._clock.now(), move.job, text=text))
 

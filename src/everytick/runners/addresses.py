@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from everytick.errors import InvalidPolicies, shown
 
-Address: TypeAlias = IPv4Address | IPv6Address
+IpAddress: TypeAlias = IPv4Address | IPv6Address
 
 # Written out rather than asked of `ipaddress`, whose answers differ between patch releases.
 _HIDDEN = tuple(
@@ -67,15 +67,15 @@ class AddressRules:
     async def resolve(self, host: str, port: int) -> str:
         """Return the address to connect to. Every address of the name must be allowed; only this one is used."""
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise Unresolved(f"'{shown(host)}' was not found: {error}") from None
-        addresses = [str(entry[4][0]).partition("%")[0] for entry in found]
+        addresses = [str(entry[4][0]).partition("%")[0] for entry in entries]
         for address in addresses:
             self.check(host, ip_address(address))
         return addresses[0]
 
-    def check(self, host: str, address: Address) -> None:
+    def check(self, host: str, address: IpAddress) -> None:
         """Raise Forbidden unless a request may go to this address."""
         for part in (address, *_inside(address)):
             if not self._may(part):
@@ -84,7 +84,7 @@ class AddressRules:
                     f'the node allows it, with allow_addresses=("{address}",)'
                 )
 
-    def _may(self, address: Address) -> bool:
+    def _may(self, address: IpAddress) -> bool:
         if any(address in network for network in self._allowed):
             return True
         if isinstance(address, IPv6Address) and address not in _PUBLIC and address not in _NAT64:
@@ -92,7 +92,7 @@ class AddressRules:
         return not any(address in network for network in _HIDDEN)
 
 
-def _inside(address: Address) -> tuple[Address, ...]:
+def _inside(address: IpAddress) -> tuple[IpAddress, ...]:
     """Return the IPv4 addresses that are embedded in this address."""
     if isinstance(address, IPv4Address):
         return ()

@@ -1,8 +1,8 @@
 """The seam between node and task.
 
 A Body is made once for every task of a definition and run once for every attempt. The node stops an attempt by
-canceling the coroutine that runs it. Before that it sets `context._halt` to the reason and `context._grace_seconds` to
-the time that the body has to end. Each body decides how it ends its thread or process.
+canceling the coroutine that runs it. Before that, `halt` in `runners/context.py` sets `context._halt` to the reason and
+`context._grace_seconds` to the time that the body has to end. Each body decides how it ends its thread or process.
 """
 
 from typing import Protocol

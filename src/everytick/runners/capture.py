@@ -173,7 +173,8 @@ class RecordFactory:
 
     def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record, context = self.make(*args, **kwargs), _speaker()
-        if context is not None and record.name.partition(".")[0] != _OURS:
+        # A record that `logging.makeLogRecord` makes has no name yet: it was not logged here.
+        if context is not None and record.name and record.name.partition(".")[0] != _OURS:
             mark(record, context)
             try:
                 line = _LINE.format(record)

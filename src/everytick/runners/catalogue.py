@@ -135,9 +135,9 @@ class Catalogue:
 
     def bodies(self, job: Job) -> tuple[Body, ...] | None:
         """Return a body for each task of the job, in their order; None if one of them cannot be run here."""
-        found = self._known.get((job.id, job.version))
-        if found is not None:
-            return found
+        bodies = self._known.get((job.id, job.version))
+        if bodies is not None:
+            return bodies
         try:
             return self._look_up(job)
         except CannotRun:
@@ -319,31 +319,31 @@ class Catalogue:
 
     def _own(self, path: str) -> Callable[..., Any]:
         """Return the application's function with this address, of any job. Two different ones are ambiguous."""
-        found = {
+        functions = {
             id(function): function
             for tasks in self._functions.values()
             for function in tasks.values()
             if path in (place_of(function), stored_place_of(function))
         }
-        if len(found) == 1:
-            return next(iter(found.values()))
-        number = "several functions" if found else "no function"
+        if len(functions) == 1:
+            return next(iter(functions.values()))
+        number = "several functions" if functions else "no function"
         raise CannotRun(f"this application has {number} '{shown(path)}'")
 
     def _imported(self, path: str) -> Callable[..., Any]:
         module, _, names = path.partition(":")
         self._refuse_unallowed(module)
         try:
-            found: Any = import_module(module)
+            function: Any = import_module(module)
             for name in names.split("."):
-                found = getattr(found, name)
+                function = getattr(function, name)
         except BaseException as error:  # noqa: BLE001 - importing runs code, which may raise anything
             raise CannotRun(f"'{shown(path)}' could not be imported: {type(error).__name__}: {error}") from None
-        if not callable(found) or getattr(found, "__module__", None) is None:
+        if not callable(function) or getattr(function, "__module__", None) is None:
             raise CannotRun(f"'{shown(path)}' is not a function")
-        if not _is_of(found, self._allow_calls):
-            raise CannotRun(f"'{shown(path)}' is only borrowed there: it belongs to '{shown(found.__module__)}'")
-        return found  # type: ignore[no-any-return]
+        if not _is_of(function, self._allow_calls):
+            raise CannotRun(f"'{shown(path)}' is only borrowed there: it belongs to '{shown(function.__module__)}'")
+        return function  # type: ignore[no-any-return]
 
     def _refuse_unallowed(self, module: str) -> None:
         """Return if the node allows calls of this module."""

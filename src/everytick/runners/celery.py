@@ -221,12 +221,12 @@ def _texts(backend: Any, ids: Sequence[str]) -> list[Any]:
     """Return what a key-value store has of these tasks. Memcached answers with a table, and some can tell one only."""
     keys = [backend.get_key_for_task(id_) for id_ in ids]
     try:
-        found = backend.mget(keys)
+        answer = backend.mget(keys)
     except NotImplementedError:
         return [backend.get(key) for key in keys]
-    if not isinstance(found, Mapping):
-        return list(found)
-    by_name = {_text(key): text for key, text in found.items()}
+    if not isinstance(answer, Mapping):
+        return list(answer)
+    by_name = {_text(key): text for key, text in answer.items()}
     return [by_name.get(_text(key)) for key in keys]
 
 
@@ -240,20 +240,20 @@ def _asked_alone(backend: Any, id_: str) -> Mapping[str, Any]:
     from kombu.exceptions import SerializationError
 
     try:
-        found: Mapping[str, Any] = backend.get_task_meta(id_, cache=False)
+        meta: Mapping[str, Any] = backend.get_task_meta(id_, cache=False)
     except (SecurityError, SerializationError, TypeError, ValueError) as error:
         return {"status": _UNREADABLE, "result": _said(error)}
-    return found
+    return meta
 
 
 def _meta(backend: Any, text: Any) -> Mapping[str, Any]:
     """Return what the result backend has of one task. What cannot be read must not keep the others from their ends."""
     try:
-        found = backend.decode(text)
+        meta = backend.decode(text)
     except Exception as error:  # noqa: BLE001, whatever a decoder raises about what a worker wrote
         return {"status": _UNREADABLE, "result": _said(error)}
-    if isinstance(found, dict) and isinstance(found.get("status"), str):
-        return found
+    if isinstance(meta, dict) and isinstance(meta.get("status"), str):
+        return meta
     return {"status": _UNREADABLE, "result": "it is no record of Celery's"}
 
 
@@ -347,13 +347,13 @@ def celery_engine(place: str, results: str | None = None) -> CeleryEngine:
 def _imported(place: str) -> Any:
     module, _, name = place.partition(":")
     try:
-        found: Any = import_module(module)
+        application: Any = import_module(module)
         for part in (name or "app").split("."):
-            found = getattr(found, part)
+            application = getattr(application, part)
     except Exception as error:
         reason = f'names no Celery application, such as "shop.celery:app": {type(error).__name__}: {error}'
         raise InvalidSetting("celery", place, reason) from error
-    return found
+    return application
 
 
 def _checked(place: str, application: Any) -> Any:
@@ -365,7 +365,7 @@ def _checked(place: str, application: Any) -> Any:
         raise InvalidSetting("celery", place, f"is no Celery application but a {type(application).__name__}")
     said = _hidden(place)
     if isinstance(application.backend, DisabledBackend):
-        reason = "has no result backend, so nobody could tell how a task ended: set result_backend, or celery_results"
+        reason = "has no result backend, so no node could tell how a task ended: set result_backend, or celery_results"
         raise InvalidSetting("celery", said, reason)
     if str(application.conf.result_backend).startswith("rpc"):
         reason = "sends results to one process only (rpc://): set a result_backend that every node can ask"
@@ -378,5 +378,5 @@ def _checked(place: str, application: Any) -> Any:
 
 def _hidden(place: str) -> str:
     """Return an address without its password."""
-    scheme, found, rest = place.partition("://")
-    return f"{scheme}://…@{rest.rpartition('@')[2]}" if found and "@" in rest else place
+    scheme, sign, rest = place.partition("://")
+    return f"{scheme}://…@{rest.rpartition('@')[2]}" if sign and "@" in rest else place

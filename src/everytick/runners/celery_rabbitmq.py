@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 _NOT_FOUND = 404
+"""The reply code of AMQP for a queue that is not there."""
+
 _NO_ROUTE = 312
-"""Reply codes of AMQP."""
+"""The reply code of AMQP for a message that no queue takes."""
 
 
 def is_rabbitmq(connection: Any) -> bool:

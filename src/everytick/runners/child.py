@@ -36,6 +36,8 @@ from everytick.runners.transaction import TransactionBlock
 
 _MAIN = "__everytick_main__"
 _PR_SET_PDEATHSIG = 1
+"""The option of `prctl` that names the signal for a process whose parent has died (linux/prctl.h)."""
+
 _LONGEST_LINE_BYTES = 64 * 1024
 """Longest log line or note that is sent to the node."""
 
@@ -277,12 +279,12 @@ def _found(target: str, main: str | None) -> Callable[..., Any]:
         if main not in _mains:
             _mains[main] = runpy.run_path(main, run_name=_MAIN)
         first, *rest = names.split(".")
-        found: Any = _mains[main][first]
+        function: Any = _mains[main][first]
     else:
-        found, rest = importlib.import_module(module), names.split(".")
+        function, rest = importlib.import_module(module), names.split(".")
     for name in rest:
-        found = getattr(found, name)
-    return found  # type: ignore[no-any-return]
+        function = getattr(function, name)
+    return function  # type: ignore[no-any-return]
 
 
 def as_message(outcome: Outcome) -> dict[str, object]:

@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 from datetime import datetime, timedelta
+from pathlib import Path
 from subprocess import DEVNULL
 
 from everytick.domain.outcome import Failed, Outcome
@@ -53,12 +54,15 @@ class CommandBody:
             child = self._start(values, tail, context)
         except (OSError, ValueError) as error:
             return _not_started(self._target, error)
+        tracing.describe_span(process_pid=child.group, process_executable_name=Path(_program(self._target)).name)
         try:
             code = await asyncio.shield(child.exited)
         except asyncio.CancelledError:
             await child.stop(getattr(context, "_grace_seconds", self._grace))
             raise
         child.close()
+        if code >= 0:
+            tracing.describe_span(process_exit_code=code)
         return NOTHING if code == 0 else Failed(tail.told(ending(code)))
 
     def _start(self, values: dict[str, str], tail: "_Tail", context: Context, stdin: int = DEVNULL) -> Child:
@@ -94,13 +98,16 @@ def _written(moment: datetime | None) -> str:
 
 def _filled(command: tuple[str, ...], values: dict[str, str]) -> list[str]:
     """Return the arguments with their templates filled in. Each stays one argument, also with spaces in a value."""
-    return [TEMPLATE.sub(lambda found: values[found.group(1)], argument) for argument in command]
+    return [TEMPLATE.sub(lambda match: values[match.group(1)], argument) for argument in command]
+
+
+def _program(target: CommandTarget) -> str:
+    return "/bin/sh" if isinstance(target.command, str) else target.command[0]
 
 
 def _not_started(target: CommandTarget, error: OSError | ValueError) -> Failed:
-    program = "/bin/sh" if isinstance(target.command, str) else target.command[0]
     where = f" in '{shown(target.cwd)}'" if target.cwd is not None else ""
-    return Failed(bounded(f"'{shown(program)}' could not be started{where}: {error}"))
+    return Failed(bounded(f"'{shown(_program(target))}' could not be started{where}: {error}"))
 
 
 class _Tail:

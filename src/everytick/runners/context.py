@@ -176,9 +176,9 @@ class Context:
     @property
     def started_at(self) -> datetime:
         """When this attempt began, by the store's clock."""
-        found = self._life.runs[self._place].attempt_started_at
-        assert found is not None, "a context exists only for an attempt that began"
-        return found
+        began = self._life.runs[self._place].attempt_started_at
+        assert began is not None, "a context exists only for an attempt that began"
+        return began
 
     @property
     def previous(self) -> datetime | None:
@@ -193,8 +193,8 @@ class Context:
         return self._previous
 
     @previous.setter
-    def previous(self, found: datetime | None) -> None:
-        self._previous = found
+    def previous(self, instant: datetime | None) -> None:
+        self._previous = instant
 
     @property
     def _is_previous_known(self) -> bool:
@@ -239,8 +239,8 @@ class Context:
         """What the occurrence was given: the trigger's payload, else the definition's; a fresh copy."""
         # Merging all settings to read one of them would take longer than most bodies.
         own = self.occurrence.overrides.get("payload") if self.occurrence.overrides.items else UNSET
-        found = self.definition.settings.payload if own is UNSET else own
-        return None if found is None else found.read()
+        payload = self.definition.settings.payload if own is UNSET else own
+        return None if payload is None else payload.read()
 
     @property
     def results(self) -> Mapping[str, Any]:
@@ -368,3 +368,20 @@ enter = _current.set
 
 leave = partial(_current.set, None)
 """Let the code that follows in the same asyncio task or thread belong to no attempt."""
+
+# What the node does with a context is no method of it: a task that has the context must not find it there.
+
+
+def halt(context: Context, why: Halt, grace_seconds: float) -> None:
+    """Say why the attempt is to stop, and how long its body may take to end its thread or process."""
+    context._halt, context._grace_seconds = why, grace_seconds
+
+
+def halted(context: Context) -> Halt | None:
+    """Return why the attempt is to stop; None if it was not told to."""
+    return context._halt
+
+
+def abandon(context: Context) -> None:
+    """Disconnect the task from its node: its further output and notes are dropped."""
+    context._abandon()

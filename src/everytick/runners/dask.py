@@ -6,7 +6,8 @@ that.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from everytick.domain.outcome import Canceled, Lost, Outcome
@@ -102,22 +103,31 @@ class DaskEngine:
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Take back what has not begun. A function that runs goes on: Dask cannot stop it."""
-        client = self._connected()
-        client.cancel([self._futures[id_] for id_ in ids if id_ in self._futures], force=True)
+        with self._reaching() as client:
+            client.cancel([self._futures[id_] for id_ in ids if id_ in self._futures], force=True)
         self.forget(ids)
 
     def forget(self, ids: Sequence[str]) -> None:
         """Let the scheduler free the results of these."""
-        client = self._connected()
-        published = set(client.list_datasets())
-        for id_ in ids:
-            self._futures.pop(id_, None)
-            if id_ in published:
-                client.unpublish_dataset(id_)
+        with self._reaching() as client:
+            published = set(client.list_datasets())
+            for id_ in ids:
+                self._futures.pop(id_, None)
+                if id_ in published:
+                    client.unpublish_dataset(id_)
 
     def close(self) -> None:
         """Close the connection; what is published goes on."""
         self._disconnect()
+
+    @contextmanager
+    def _reaching(self) -> Iterator[Any]:
+        """Give the client. What its connection raises says that the scheduler is not reached."""
+        try:
+            yield self._connected()
+        except (OSError, TimeoutError) as error:
+            self._disconnect()
+            raise EngineUnreachable(shown(f"{type(error).__name__}: {error}", 300)) from error
 
     def _connected(self) -> Any:
         if self._client is not None and self._client.status in ("running", "connecting"):

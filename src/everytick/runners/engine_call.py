@@ -22,14 +22,14 @@ def call_there(path: str, allowed: Sequence[str], arguments: str) -> str:
 
     try:
         module, _, names = path.partition(":")
-        found: Any = importlib.import_module(module)
+        function: Any = importlib.import_module(module)
         for name in names.split("."):
-            found = getattr(found, name)
-        home = str(found.__module__)
+            function = getattr(function, name)
+        home = str(function.__module__)
         if not any(home == package or home.startswith(package + ".") for package in allowed):
             raise PermissionError(f"'{path}' is only borrowed there: it belongs to '{home}'")
         args, kwargs = json.loads(arguments)
-        return json.dumps({"result": found(*args, **kwargs)})
+        return json.dumps({"result": function(*args, **kwargs)})
     except Exception as error:  # noqa: BLE001, whatever the task raises is its outcome
         kinds = [kind for kind in type(error).__mro__ if issubclass(kind, BaseException)]
         names_of = [f"{kind.__module__}.{kind.__qualname__}" for kind in kinds]

@@ -170,8 +170,7 @@ class EngineDesk:
             if self._cancels:
                 await self._cancel_some()
             if self._forgotten:
-                some, self._forgotten = self._forgotten[:_BATCH], self._forgotten[_BATCH:]
-                await self._in(self._sending_thread, partial(self.adapter.forget, some))
+                await self._forget_some()
 
     async def _send_some(self) -> None:
         # Give way to the event loop once: attempts that begin together are handed over together.
@@ -205,9 +204,27 @@ class EngineDesk:
             # Stops whose attempt no longer waits for them are given up: its grace period is over.
             self._cancels = {id_: told for id_, told in self._cancels.items() if told is not None and not told.done()}
             return
+        except Exception:  # noqa: BLE001, whatever a client library raises: the attempts wait for it
+            text = "%s refuses to stop %d tasks: they may go on there, and their results are not recorded"
+            _log.exception(text, self.adapter.name, len(some))
         for told in some.values():
             if told is not None and not told.done():
                 told.set_result(None)
+
+    async def _forget_some(self) -> None:
+        from everytick.runners.engines import EngineUnreachable
+
+        some, self._forgotten = self._forgotten[:_BATCH], self._forgotten[_BATCH:]
+        try:
+            await self._in(self._sending_thread, partial(self.adapter.forget, some))
+        except EngineUnreachable as error:
+            text = "%s cannot be told to free %d results: %s; it is told again once it answers"
+            _log.debug(text, self.adapter.name, len(some), error)
+            self._forgotten = [*some, *self._forgotten]
+            await asyncio.sleep(_AGAIN_SECONDS)
+        except Exception:  # noqa: BLE001, the same
+            text = "%s refuses to free %d results: it keeps them until it is restarted"
+            _log.exception(text, self.adapter.name, len(some))
 
     async def _poll(self) -> None:
         """Ask how attempts ended, each at its own time, until no attempt waits."""
@@ -249,8 +266,8 @@ class EngineDesk:
         # Wait 10 ms: attempts that begin together are asked about together.
         await asyncio.sleep(_SHORTEST_WAIT_SECONDS / 5)
 
-    def _settle(self, asked: list[str], ended: Mapping[str, Outcome], now: float) -> None:
-        for id_ in asked:
+    def _settle(self, ids: list[str], ended: Mapping[str, Outcome], now: float) -> None:
+        for id_ in ids:
             if id_ not in self._waiting:
                 continue
             waiter, since = self._waiting[id_]

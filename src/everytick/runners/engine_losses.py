@@ -17,14 +17,16 @@ class Losses:
         self._unknown: dict[str, tuple[float, float]] = {}
         """Since when each was not known, and when that was last heard."""
 
-    def among(self, asked: Sequence[str], unknown: Sequence[str]) -> dict[str, Outcome]:
+    def among(self, ids: Sequence[str], unknown: Sequence[str]) -> dict[str, Outcome]:
         """Return those that are lost, of all that were asked about now and the engine does not know.
 
         Others are asked about at another time, and stay as they are. What is no longer asked about is forgotten.
         """
         now = time.monotonic()
-        known = {*asked} - {*unknown}
+        known = {*ids} - {*unknown}
         heard = {id_: (self._unknown.get(id_, (now,))[0], now) for id_ in unknown}
-        kept = {id_: at for id_, at in self._unknown.items() if id_ not in known and now - at[1] <= UNKNOWN_SECONDS}
-        self._unknown = kept | heard
+        still_unknown = {
+            id_: at for id_, at in self._unknown.items() if id_ not in known and now - at[1] <= UNKNOWN_SECONDS
+        }
+        self._unknown = still_unknown | heard
         return {id_: Lost(self._reason) for id_, (since, _) in heard.items() if now - since > UNKNOWN_SECONDS}

@@ -20,7 +20,7 @@ from everytick.domain.values import value
 from everytick.runners.context import Context, Halt
 from everytick.runners.engine_desk import EngineDesk
 
-_log = logging.getLogger("everytick.executor")
+_log = logging.getLogger("everytick.engines")
 
 
 @value
@@ -41,16 +41,6 @@ class Capabilities:
 
     keeps_output: bool = True
     """What the task prints is kept with the attempt."""
-
-
-HERE = Capabilities()
-"""What the runners of this node can do: a thread that does not stop is left behind."""
-
-
-def capabilities_of(body: object) -> Capabilities:
-    """Return what can be asked of a body. The bodies of other packages may not say, and run here."""
-    found = getattr(body, "capabilities", HERE)
-    return found if isinstance(found, Capabilities) else HERE
 
 
 @value

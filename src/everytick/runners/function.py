@@ -14,7 +14,7 @@ from everytick.runners.forks import generation, leave_copy
 from everytick.runners.outcomes import NOTHING, failed, succeeded
 from everytick.runners.signature import Signature, Unfilled, may_ask_for_previous, signature_of
 
-Call: TypeAlias = Callable[[Context], Any]
+ContextCall: TypeAlias = Callable[[Context], Any]
 
 
 class FunctionBody:
@@ -30,7 +30,7 @@ class FunctionBody:
 
     def __init__(self, function: Callable[..., Awaitable[Any]]) -> None:
         signature = signature_of(function)
-        self._call: Call = call_of(function, signature)
+        self._call: ContextCall = call_of(function, signature)
         self.wants_previous = may_ask_for_previous(function, signature)
 
     async def run(self, context: Context) -> Outcome:
@@ -70,7 +70,7 @@ class LoopBody(FunctionBody):
         self._call = call_of(on_the_loop, signature_of(function))
 
 
-def call_of(function: Callable[..., Any], signature: Signature) -> Call:
+def call_of(function: Callable[..., Any], signature: Signature) -> ContextCall:
     """Return a callable that calls the function with a context, with as little work per call as possible."""
     if signature.context_first:
         return function

@@ -1,8 +1,7 @@
 """The http runner: one request, and its status as the outcome.
 
-The name is resolved once and that very address is connected to, for every redirect anew
-(S9). Nothing that may be a secret, no header, no query, no password, reaches a log or an
-error.
+The name is resolved once and that address is used; each redirect is resolved again (S9).
+Nothing that may be a secret reaches a log or an error: no header, no query, no password.
 """
 
 import asyncio
@@ -145,10 +144,10 @@ def _headers(target: HttpTarget) -> dict[str, str]:
 
 
 def _value(variable: EnvironmentValue) -> str:
-    found = os.environ.get(variable.name)
-    if found is None:
+    content = os.environ.get(variable.name)
+    if content is None:
         raise _Missing(f"the environment variable {variable.name} is not set on this node")
-    return found
+    return content
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

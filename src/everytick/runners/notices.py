@@ -34,7 +34,7 @@ from everytick.runners.targets import EnvironmentValue, HttpTarget
 if TYPE_CHECKING:
     from everytick.runners.http import HttpBody
 
-_SECRET = "whsec_"
+_SECRET = "whsec_"  # noqa: S105, what a key begins with
 _FAILED = (
     "io.everytick.occurrence.failed.",
     _BROKEN := "io.everytick.promise.broken.",
@@ -51,9 +51,9 @@ _GONE = 410
 
 def event_in(context: Context) -> dict[str, Any] | None:
     """Return the event that the run is to tell of; None if it was asked for without one."""
-    found = context.payload
-    is_event = isinstance(found, dict) and "specversion" in found and isinstance(found.get("data"), dict)
-    return found if is_event else None
+    payload = context.payload
+    is_event = isinstance(payload, dict) and "specversion" in payload and isinstance(payload.get("data"), dict)
+    return payload if is_event else None
 
 
 def is_failure(event: Mapping[str, Any]) -> bool:
@@ -76,7 +76,7 @@ def word_of(event: Mapping[str, Any]) -> str:
 def errors_in(event: Mapping[str, Any]) -> str:
     """Return what went wrong as text for people: the error of each task that failed, else that of the occurrence."""
     facts = event["data"]
-    told = [f"task '{each['task']}': {each['error']}" for each in facts.get("failed_tasks", ()) if each.get("error")]
+    told = [f"task '{task['task']}': {task['error']}" for task in facts.get("failed_tasks", ()) if task.get("error")]
     return "\n\n".join(told) or str(facts.get("error") or "")
 
 
@@ -217,11 +217,11 @@ def _signed(secret: EnvironmentValue | None, id_: str, timestamp: int, body: byt
     headers = {"webhook-id": id_, "webhook-timestamp": str(timestamp)}
     if secret is None:
         return headers
-    found = os.environ.get(secret.name)
-    if found is None:
+    key = os.environ.get(secret.name)
+    if key is None:
         raise ValueError(f"the environment variable {secret.name} is not set on this node")
     try:
-        return {**headers, "webhook-signature": signature(found, id_, timestamp, body)}
+        return {**headers, "webhook-signature": signature(key, id_, timestamp, body)}
     except ValueError:
         # Without the cause, which may repeat a part of the secret.
         raise ValueError(f"the secret in {secret.name} is not whsec_ followed by base64") from None

@@ -73,12 +73,12 @@ def _told(error: BaseException) -> str:
     return bounded("".join(lines).rstrip("\n"))
 
 
-def _without_ours(found: TracebackType | None) -> TracebackType | None:
+def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     """Return the traceback without everytick's own frames at its beginning."""
-    first = found
+    first = traceback
     while first is not None and str(first.tb_frame.f_globals.get("__name__", "")).startswith(_OURS):
         first = first.tb_next
-    return first or found
+    return first or traceback
 
 
 def bounded(text: str, limit: int = ERROR_LIMIT) -> str:

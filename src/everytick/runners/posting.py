@@ -93,15 +93,15 @@ async def _status(reader: asyncio.StreamReader) -> int:
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
     try:
-        found = await reader.readline()
+        line = await reader.readline()
     except ValueError:
         raise BadAnswer("a line of the answer is too long") from None
-    if not found.endswith(b"\n"):
+    if not line.endswith(b"\n"):
         raise BadAnswer("the connection was closed before an answer came")
-    return found
+    return line
 
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Whom to believe; read once."""
+    """The certificates that are trusted; read once."""
     return ssl.create_default_context()

@@ -86,8 +86,12 @@ class RayEngine:
             try:
                 refused = dict(zip([item.id for item in fitting], self._submitted(fitting), strict=True))
             except (EngineUnreachable, RayRefused) as error:
-                # What did not come to the ledger is found to be unknown there, and lost.
-                _log.warning("ray: the cluster failed while %d tasks were handed over: %s", len(fitting), error)
+                _log.warning(
+                    "ray: the cluster failed while %d tasks were handed over: %s; those that its ledger does not know "
+                    "when it answers again are recorded as lost, and the others go on",
+                    len(fitting),
+                    error,
+                )
                 refused = {}
         return [self._why_not(foreign[item.id], refused.get(item.id)) for item in work]
 
@@ -113,9 +117,9 @@ class RayEngine:
     def poll(self, ids: Sequence[str]) -> Mapping[str, Outcome]:
         """Return how those have ended that have."""
         with self._asking:
-            found = self._asked("poll", ids=list(ids))
-        ended = {id_: _outcome(end) for id_, end in found["ended"].items()}
-        return ended | self._losses.among(ids, found["unknown"])
+            answer = self._asked("poll", ids=list(ids))
+        ended = {id_: _outcome(end) for id_, end in answer["ended"].items()}
+        return ended | self._losses.among(ids, answer["unknown"])
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Do not begin these, or end the processes in which they run."""

@@ -50,8 +50,8 @@ class Ledger:
         answers: list[str | None] = []
         for item in work:
             try:
-                made = self._call.options(name=item["id"], max_retries=0, retry_exceptions=False, **item["options"])
-                self._refs[item["id"]] = made.remote(item["target"], item["allowed"], item["arguments"])
+                call = self._call.options(name=item["id"], max_retries=0, retry_exceptions=False, **item["options"])
+                self._refs[item["id"]] = call.remote(item["target"], item["allowed"], item["arguments"])
                 self._since[item["id"]] = time.monotonic()
                 answers.append(None)
             except (TypeError, ValueError) as error:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from everytick.domain.durations import duration, format_duration
 from everytick.domain.notices import Notify, notify
-from everytick.domain.reading import keys, names, refused, switch
+from everytick.domain.policy_checks import keys, names, refused, switch
 from everytick.domain.values import value
 from everytick.errors import InvalidDuration, InvalidName, InvalidPolicies
 from everytick.runners.targets import (
@@ -111,8 +111,8 @@ def ping(url: str, *, timeout: str | timedelta = "30s", allow_http: bool = False
 
 def _options(timeout: str | timedelta, allow_http: bool) -> dict[str, object]:
     written = format_duration(timeout) if isinstance(timeout, timedelta) else timeout
-    found: dict[str, object] = {} if written == "30s" else {"timeout": written}
-    return {**found, "allow_http": True} if allow_http else found
+    options: dict[str, object] = {} if written == "30s" else {"timeout": written}
+    return {**options, "allow_http": True} if allow_http else options
 
 
 def _made(kind: str, **parts: object) -> Notify:
@@ -120,8 +120,8 @@ def _made(kind: str, **parts: object) -> Notify:
 
 
 def _data(target: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(target)
-    return found
+    data: dict[str, Any] = json.loads(target)
+    return data
 
 
 # ---------------------------------------------------------------------------------------------------------- reading
@@ -129,24 +129,24 @@ def _data(target: str) -> dict[str, Any]:
 
 def checked_receivers(key: str, given: object) -> Notify:
     """Return the receivers that were written; each is read whole, so that a mistake is refused here."""
-    found = notify(key, given)
-    for text in found.receivers:
+    notified = notify(key, given)
+    for text in notified.receivers:
         try:
             read_receiver(_data(text))
         except InvalidPolicies as error:
             raise InvalidPolicies("", f"{key}: {error.reason.removeprefix('target: ')}", error.alternatives) from None
-    return found
+    return notified
 
 
-def read_receiver(found: Mapping[str, Any], job: str = "") -> Receiver:
+def read_receiver(data: Mapping[str, Any], job: str = "") -> Receiver:
     """Read the table of one receiver."""
-    if "webhook" in found:
-        return _webhook(found["webhook"])
-    if "email" in found:
-        return _email(found["email"])
-    if "ping" in found:
-        return _ping(found["ping"])
-    target = dict(found)
+    if "webhook" in data:
+        return _webhook(data["webhook"])
+    if "email" in data:
+        return _email(data["email"])
+    if "ping" in data:
+        return _ping(data["ping"])
+    target = dict(data)
     if isinstance(target.get("http"), str):
         target["http"] = {"url": target["http"]}
     if isinstance(target.get("http"), dict):
@@ -219,9 +219,9 @@ def _timeout(parts: Mapping[str, Any]) -> timedelta:
     if given is None:
         return _USUAL_TIMEOUT
     try:
-        found = duration(given)
+        length = duration(given)
     except InvalidDuration as error:
         raise InvalidPolicies("", f"timeout: {error}") from None
-    if found <= timedelta(0):
+    if length <= timedelta(0):
         raise refused("timeout", given, "is no time to answer in", 'timeout="30s"')
-    return found
+    return length

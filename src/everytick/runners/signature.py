@@ -48,14 +48,14 @@ class Signature:
 
     def arguments(self, context: Any, given: object) -> dict[str, object]:
         """Return the arguments for a call of the function."""
-        found: dict[str, object] = {} if self.context is None else {self.context: context}
+        arguments: dict[str, object] = {} if self.context is None else {self.context: context}
         if not self.takes_payload:
-            return found
+            return arguments
         filled = _object_of(given, self)
         if missing := self.missing(filled):
             raise Unfilled(f"the payload does not fill {_listed(missing)}: trigger it with {_example(missing)}")
         known = filled if self.takes_all else {key: filled[key] for key in filled if key in self._names}
-        return {**known, **found}
+        return {**known, **arguments}
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -120,15 +120,15 @@ def refuse_unfilled(
 def parameters_of(function: Callable[..., Any]) -> Parameters:
     """Return what the function takes from a payload, with the kinds of JSON that its annotations name."""
     signature = signature_of(function)
-    found = {} if not (signature.takes_all or signature.context is not None) else {EVERY_KEY: ANY}
+    parameters = {} if not (signature.takes_all or signature.context is not None) else {EVERY_KEY: ANY}
     if not signature._names:
-        return tuple(found.items())
+        return tuple(parameters.items())
     known = inspect.signature(function).parameters
     for name in signature._names:
         kinds = _kinds(known[name].annotation)
         is_none = known[name].default is None and ANY not in kinds
-        found[name] = "|".join(sorted({*kinds, "None"} if is_none else kinds))
-    return tuple(sorted(found.items()))
+        parameters[name] = "|".join(sorted({*kinds, "None"} if is_none else kinds))
+    return tuple(sorted(parameters.items()))
 
 
 def _kinds(annotation: Any) -> set[str]:
@@ -137,11 +137,11 @@ def _kinds(annotation: Any) -> set[str]:
         return {"None"}
     if isinstance(annotation, str):
         parts = [part.strip() for part in annotation.split("|")]
-        found = {part.partition("[")[0] for part in parts}
-        return found if found <= KINDS and annotation.count("[") <= 1 else {ANY}
+        kinds = {part.partition("[")[0] for part in parts}
+        return kinds if kinds <= KINDS and annotation.count("[") <= 1 else {ANY}
     if get_origin(annotation) in (Union, UnionType):
-        found = {kind for part in get_args(annotation) for kind in _kinds(part)}
-        return {ANY} if ANY in found else found
+        kinds = {kind for part in get_args(annotation) for kind in _kinds(part)}
+        return {ANY} if ANY in kinds else kinds
     plain = get_origin(annotation) or annotation
     name = getattr(plain, "__name__", "")
     return {name} if plain in (int, float, str, bool, list, dict) else {ANY}
@@ -152,10 +152,10 @@ def is_async(function: Callable[..., Any]) -> bool:
 
     Calling a class gives an object, whatever can be done with that.
     """
-    found = _unwrapped(function)
-    if isinstance(found, type):
+    inner = _unwrapped(function)
+    if isinstance(inner, type):
         return False
-    return inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "__call__", None))  # noqa: B004
+    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(getattr(inner, "__call__", None))  # noqa: B004
 
 
 def may_ask_for_previous(function: Callable[..., Any], signature: Signature) -> bool:
@@ -229,12 +229,12 @@ def _text_is_context(annotation: str, names: Mapping[str, Any]) -> bool:
 
 def _name_is_context(dotted: str, names: Mapping[str, Any]) -> bool:
     first, *rest = dotted.split(".")
-    found: Any = names.get(first)
-    if found is None:
+    annotation: Any = names.get(first)
+    if annotation is None:
         return _AS_TEXT.fullmatch(dotted) is not None
     for part in rest:
-        found = getattr(found, part, None)
-    return isinstance(found, type) and issubclass(found, Context)
+        annotation = getattr(annotation, part, None)
+    return isinstance(annotation, type) and issubclass(annotation, Context)
 
 
 def _object_of(given: object, signature: Signature) -> dict[str, object]:

@@ -156,8 +156,8 @@ def http_target(
 ) -> str:
     """Return the target of a request."""
     written = {
-        key: {"env": found.name} if isinstance(found, EnvironmentValue) else found
-        for key, found in (headers or {}).items()
+        key: {"env": value.name} if isinstance(value, EnvironmentValue) else value
+        for key, value in (headers or {}).items()
     }
     length = format_duration(timeout) if isinstance(timeout, timedelta) else timeout
     parts = {"method": method, "url": url, "headers": written, "json": json, "expect": list(expect), "timeout": length}
@@ -190,20 +190,20 @@ def read_target(text: str, job: str = "") -> Target:
     if not text.startswith("{"):
         return FunctionTarget(text)
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _refused(job, text, f"is not JSON: {shown(str(error))}") from None
-    if "notice" in found:
-        return _notice(found, job)
+    if "notice" in data:
+        return _notice(data, job)
     for kind, read in _KINDS.items():
-        if kind in found:
-            return read(found, job)
+        if kind in data:
+            return read(data, job)
     raise _refused(job, text, f"names none of {', '.join(_KINDS)}")
 
 
-def _call(found: Mapping[str, Any], job: str) -> CallTarget:
-    _only(found, ("call",), "a call", job)
-    path = found["call"]
+def _call(data: Mapping[str, Any], job: str) -> CallTarget:
+    _only(data, ("call",), "a call", job)
+    path = data["call"]
     if not isinstance(path, str) or not _PATH.fullmatch(path):
         raise _refused(job, path, "is not a function's place", 'call: "package.module:function"')
     if any(part.startswith("__") for part in re.split(r"[.:]", path)):
@@ -211,9 +211,9 @@ def _call(found: Mapping[str, Any], job: str) -> CallTarget:
     return CallTarget(path)
 
 
-def _engine(found: Mapping[str, Any], job: str) -> EngineTarget:
-    _only(found, ("target", "options"), "a target", job)
-    target, options = _text(found["target"], "target", job), found.get("options") or {}
+def _engine(data: Mapping[str, Any], job: str) -> EngineTarget:
+    _only(data, ("target", "options"), "a target", job)
+    target, options = _text(data["target"], "target", job), data.get("options") or {}
     if not _ENGINE_NAME.fullmatch(target):
         raise _refused(job, target, "is no name that an engine could know", 'target: "tasks.send_report"')
     if not isinstance(options, dict):
@@ -227,9 +227,9 @@ def _engine(found: Mapping[str, Any], job: str) -> EngineTarget:
     return EngineTarget(target, tuple(sorted(options.items())))
 
 
-def _command(found: Mapping[str, Any], job: str) -> CommandTarget:
-    _only(found, ("command", "env", "cwd"), "a command", job)
-    command, env, cwd = found["command"], found.get("env") or {}, found.get("cwd")
+def _command(data: Mapping[str, Any], job: str) -> CommandTarget:
+    _only(data, ("command", "env", "cwd"), "a command", job)
+    command, env, cwd = data["command"], data.get("env") or {}, data.get("cwd")
     if cwd is not None:
         _refuse_template(_text(cwd, "cwd", job), job)
     if not isinstance(env, dict):
@@ -264,18 +264,18 @@ def _arguments(command: object, job: str) -> tuple[str, ...] | str:
 
 def _refuse_template(text: str, job: str) -> None:
     """Raise if shell text has a template: nothing is ever pasted into shell text."""
-    if found := TEMPLATE.search(text):
+    if match := TEMPLATE.search(text):
         reason = "stands outside of a list of arguments, where nothing is filled in"
-        raise _refused(job, found.group(), reason, _as_variable(found.group(1)), "a list of arguments")
+        raise _refused(job, match.group(), reason, _as_variable(match.group(1)), "a list of arguments")
 
 
 def _as_variable(name: str) -> str:
     return f'"$EVERYTICK_{name.upper()}"' if name in TEMPLATE_NAMES else "an environment variable"
 
 
-def _http(found: Mapping[str, Any], job: str) -> HttpTarget:
-    _only(found, ("http",), "a request", job)
-    request = found["http"]
+def _http(data: Mapping[str, Any], job: str) -> HttpTarget:
+    _only(data, ("http",), "a request", job)
+    request = data["http"]
     if not isinstance(request, dict):
         raise _refused(job, request, "is not a request", 'http: {"url": "https://example.org/"}')
     _only(request, ("method", "url", "headers", "json", "expect", "timeout"), "a request", job)
@@ -292,11 +292,11 @@ def _http(found: Mapping[str, Any], job: str) -> HttpTarget:
     )
 
 
-def _notice(found: Mapping[str, Any], job: str) -> NoticeTarget:
+def _notice(data: Mapping[str, Any], job: str) -> NoticeTarget:
     from everytick.runners.receivers import read_receiver
 
-    _only(found, ("notice", "needs"), "a notice", job)
-    return NoticeTarget(read_receiver(found["notice"], job))
+    _only(data, ("notice", "needs"), "a notice", job)
+    return NoticeTarget(read_receiver(data["notice"], job))
 
 
 def checked_url(given: object, job: str = "") -> str:
@@ -354,12 +354,12 @@ def _timeout(given: object, job: str) -> timedelta:
     if given is None:
         return _USUAL_TIMEOUT
     try:
-        found = duration(given)
+        length = duration(given)
     except InvalidDuration as error:
         raise InvalidPolicies(job, f"timeout of the request: {error}") from None
-    if found <= timedelta(0):
+    if length <= timedelta(0):
         raise _refused(job, given, "is no time to answer in", 'timeout: "30s"')
-    return found
+    return length
 
 
 def _table(given: object, what: str, job: str) -> Iterable[tuple[str, object]]:
@@ -376,8 +376,8 @@ def _text(given: object, what: str, job: str) -> str:
     return given
 
 
-def _only(found: Mapping[str, Any], known: tuple[str, ...], what: str, job: str) -> None:
-    for key in found:
+def _only(data: Mapping[str, Any], known: tuple[str, ...], what: str, job: str) -> None:
+    for key in data:
         if key not in known:
             raise _refused(job, key, f"is not part of {what}{did_you_mean(key, known)}", *known)
 

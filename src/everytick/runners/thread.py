@@ -22,7 +22,7 @@ from everytick.runners import capture
 from everytick.runners.context import Context, Halt, enter
 from everytick.runners.django_project import close_old_connections
 from everytick.runners.forks import generation, leave_copy
-from everytick.runners.function import Call, call_of, raised
+from everytick.runners.function import ContextCall, call_of, raised
 from everytick.runners.outcomes import NOTHING, succeeded
 from everytick.runners.signature import signature_of
 from everytick.runners.transaction import ThreadSide
@@ -46,7 +46,7 @@ class ThreadBody:
 
     def __init__(self, function: Callable[..., Any], pool: "ThreadPool", grace: timedelta) -> None:
         signature = signature_of(function)
-        self._call: Call = call_of(function, signature)
+        self._call: ContextCall = call_of(function, signature)
         self._pool, self._grace = pool, grace.total_seconds()
         # A thread can ask the store itself.
         self.wants_previous = False
@@ -99,7 +99,7 @@ class ThreadCall:
 
     __slots__ = ("_call", "_carried", "_loop", "context", "future", "outcome", "state", "thread")
 
-    def __init__(self, call: Call, context: Context, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, call: ContextCall, context: Context, loop: asyncio.AbstractEventLoop) -> None:
         self._call, self.context, self._loop = call, context, loop
         self._carried = contextvars.copy_context()
         self.future: asyncio.Future[Outcome] = loop.create_future()
@@ -217,8 +217,8 @@ class ThreadPool:
         if call.thread is not None:
             call.thread.name = f"everytick abandoned: {context.job}, {context.task}"
         _log.warning(
-            "the thread of job '%s', task '%s' did not end with attempt %d: it runs on, and nothing it does is "
-            "recorded; abandoned threads that still run: %d",
+            "the thread of job '%s', task '%s' did not end with attempt %d, and abandoned threads that run are now %d: "
+            "it runs on, and nothing it does is recorded",
             context.job,
             context.task,
             context.attempt,

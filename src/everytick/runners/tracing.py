@@ -11,6 +11,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from everytick.domain.ids import is_occurrence_id
 from everytick.domain.outcome import Failed, Outcome, Succeeded, TimedOut
 from everytick.domain.trace_ids import span_id, trace_id, traceparent
 
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from everytick.domain.steps import OccurrenceEnd, OccurrenceHeader
     from everytick.runners.context import Context
 
-_log = logging.getLogger("everytick.executor")
+_log = logging.getLogger("everytick.runners")
 
 VARIABLE = "TRACEPARENT"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NANOSECONDS = 1000
+_NANOSECONDS_IN_A_MICROSECOND = 1000
 _GOOD = ("completed", "completed_with_errors")
 
 
@@ -97,6 +98,36 @@ def attempt_span(context: Context) -> AttemptSpan | None:
         return None
 
 
+def describe_span(**attributes: str | int) -> None:
+    """Add attributes to the current span if one is recorded: `process_pid` is written as `process.pid`."""
+    if not is_on():
+        return
+    from opentelemetry import trace
+
+    try:
+        trace.get_current_span().set_attributes(
+            {name.replace("_", "."): content for name, content in attributes.items()}
+        )
+    except Exception:  # noqa: BLE001, as above
+        _log.exception("the span of an attempt lacks %s; the attempt runs", ", ".join(attributes))
+
+
+def active_trace_id(occurrence: str | None) -> str | None:
+    """Return the id of the trace that a log line is part of: that of the current span, else of the occurrence.
+
+    None where nothing records spans, or the line is part of no trace. `occurrence` is what the line says of it: an
+    application may say anything there, and only the id of an occurrence has a trace.
+    """
+    if not is_on():
+        return None
+    from opentelemetry import trace
+
+    span = trace.get_current_span().get_span_context()
+    if span.is_valid:
+        return f"{span.trace_id:032x}"
+    return trace_id(occurrence) if occurrence is not None and is_occurrence_id(occurrence) else None
+
+
 def _kind(outcome: Outcome | None) -> str:
     if isinstance(outcome, Failed):
         return outcome.error_types[0].removeprefix("builtins.") if outcome.error_types else "failed"
@@ -128,7 +159,7 @@ def record_occurrence(job: str, header: OccurrenceHeader, end: OccurrenceEnd) ->
 
 
 def _nanoseconds(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1) * _NANOSECONDS
+    return (moment - _EPOCH) // timedelta(microseconds=1) * _NANOSECONDS_IN_A_MICROSECOND
 
 
 def link_trigger(occurrence_id: str) -> None:
@@ -147,7 +178,7 @@ def traceparent_of(context: Context) -> str:
     if is_on():
         from opentelemetry import trace
 
-        found = trace.get_current_span().get_span_context()
-        if found.is_valid:
-            return f"00-{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"
+        span = trace.get_current_span().get_span_context()
+        if span.is_valid:
+            return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
     return traceparent(context.occurrence_id, context.attempt_id)

@@ -78,14 +78,14 @@ class Calendar:
 
     def to_json(self) -> dict[str, object]:
         """Return the calendar as JSON values, for the store."""
-        found: dict[str, object] = {
+        content: dict[str, object] = {
             "name": self.name,
             "dates": sorted(map(str, self.dates)),
             "weekdays": sorted(self.weekdays),
         }
         if self.half_days:
-            found["half_days"] = {str(day): until.isoformat() for day, until in sorted(self.half_days)}
-        return found
+            content["half_days"] = {str(day): until.isoformat() for day, until in sorted(self.half_days)}
+        return content
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Calendar":
@@ -121,21 +121,21 @@ def calendar(
     Half days count until noon, or until the time that is given for each.
     Holidays and events are resolved for ten years from `since`, which they therefore need.
     """
-    found = {_date(name, given) for given in dates}
+    days = {_date(name, given) for given in dates}
     if country is not None or ics is not None:
         if since is None:
             raise InvalidSchedule(name, "since", "must say from which date on holidays or events are resolved")
         until = since + TEN_YEARS
         if country is not None:
-            found |= _holidays(country, region, since, until)
+            days |= _holidays(country, region, since, until)
         if ics is not None:
             # Imported here: few calendars come from such a file.
             from everytick.schedules.ics import read_ics
 
-            found |= read_ics(Path(ics), since, until)
+            days |= read_ics(Path(ics), since, until)
     return Calendar(
         name,
-        frozenset(found),
+        frozenset(days),
         frozenset(_weekday(name, given) for given in weekdays),
         frozenset(_half_days(name, half_days)),
     )
@@ -187,8 +187,8 @@ def _holidays(country: str, region: str | None, since: date, until: date) -> set
     except ImportError:
         raise MissingExtra("a country's holidays", "holidays") from None
     try:
-        found = holidays.country_holidays(country, subdiv=region, years=range(since.year, until.year + 1))
+        days = holidays.country_holidays(country, subdiv=region, years=range(since.year, until.year + 1))
     except NotImplementedError:
         where = f"{country}, {region}" if region else country
         raise InvalidSchedule(where, "country", "is not a country or region whose holidays are known") from None
-    return {day for day in found if since <= day < until}
+    return {day for day in days if since <= day < until}

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Options = dict[str, str]
 _DEEPEST = 20
+"""Schedules within each other."""
+
 _ON_REQUEST = "on request"
 _CRON = ("tz", "dst_gap", "dst_fold", "day_match", "start", "end")
 
@@ -68,8 +70,8 @@ def _read(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combinabl
     spread = _spread_of(text, options)
     read, allowed = _KINDS[kind]
     _only(text, options, allowed)
-    found = read(body, options)
-    return found if spread is None else found.spread_over(*spread)
+    schedule = read(body, options)
+    return schedule if spread is None else schedule.spread_over(*spread)
 
 
 def _combined(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combinable:
@@ -80,18 +82,18 @@ def _combined(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combi
         parts.append(_read(inside, calendars, depth + 1))
     tail, options = _options(rest)
     spread = _spread_of(text, options)
-    found: Combinable = any_of(*parts) if len(parts) > 1 else parts[0]
+    schedule: Combinable = any_of(*parts) if len(parts) > 1 else parts[0]
     if tail.startswith("-"):
         name = tail[1:].strip(" \t")
         if name not in calendars:
             given = f"; given are {', '.join(calendars)}" if calendars else "; none is given"
             raise InvalidSchedule(text, "calendar", f"{shown(name)} must be given beside the text{given}")
-        found = Combinable.excluding(found, calendars[name], options.pop("roll", "skip"))
+        schedule = Combinable.excluding(schedule, calendars[name], options.pop("roll", "skip"))
     elif tail:
         raise InvalidSchedule(text, "text", f"must go on with | or - after a parenthesis, got {shown(tail, 40)}")
     _only(text, options, ("start", "end"))
-    found = in_window(found, options.get("start"), options.get("end"))
-    return found if spread is None else Combinable.spread_over(found, *spread)
+    schedule = in_window(schedule, options.get("start"), options.get("end"))
+    return schedule if spread is None else Combinable.spread_over(schedule, *spread)
 
 
 def _parenthesis(text: str) -> tuple[str, str]:
@@ -137,15 +139,15 @@ def _registered_schedule(text: str, word: str, body: str) -> Combinable:
             known = ", ".join((*_KINDS, *_registered))
             reason = f"must be one of {known}, got {shown(word, 40)}; call schedule_kind() first for a kind of your own"
             raise InvalidSchedule(text, "kind", reason)
-        found = read(body)
+        schedule = read(body)
     except EverytickError:
         raise
     except Exception as error:
         raise InvalidSchedule(text, word, f"cannot be read: {type(error).__name__}: {shown(str(error))}") from error
-    if not is_schedule(found):
-        raise InvalidSchedule(text, word, f"was read as a {type(found).__name__}, which is no schedule")
+    if not is_schedule(schedule):
+        raise InvalidSchedule(text, word, f"was read as a {type(schedule).__name__}, which is no schedule")
     # It lacks the methods by which our own are combined; any_of takes it as it is.
-    return cast("Combinable", found)
+    return cast("Combinable", schedule)
 
 
 def _installed(word: str) -> Callable[[str], Schedule] | None:

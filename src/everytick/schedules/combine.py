@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from everytick.schedules.calendars import Calendar
 
 UNLIMITED = 2**63
+"""How many schedules a schedule counts as whose parts cannot be counted: more than any limit."""
+
 MAX_CHARACTERS = 100_000
 """The longest text of a schedule."""
 MAX_PARTS = 1000
@@ -50,15 +52,15 @@ def checked_limit(limit: int | None) -> int:
 
 def chain(schedule: Schedule, after: datetime, through: datetime, limit: int | None) -> list[datetime]:
     """List instants by asking for one after the other."""
-    found: list[datetime] = []
+    instants: list[datetime] = []
     room, through = checked_limit(limit), utc(through)
-    while len(found) < room:
+    while len(instants) < room:
         instant = schedule.next_after(after)
         if instant is None or instant > through:
             break
-        found.append(instant)
+        instants.append(instant)
         after = instant
-    return found
+    return instants
 
 
 def with_options(body: str, **options: object) -> str:
@@ -309,18 +311,18 @@ class Shifted(Combinable):
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first instant later than `instant`, or None if there is none."""
-        found = self.schedule.next_after(earlier(instant, self.offset))
-        return None if found is None else found + self.offset
+        inner = self.schedule.next_after(earlier(instant, self.offset))
+        return None if inner is None else inner + self.offset
 
     def last_at(self, instant: datetime) -> datetime | None:
         """Return the last instant not later than `instant`, or None if there is none."""
-        found = self.schedule.last_at(earlier(instant, self.offset))
-        return None if found is None else found + self.offset
+        inner = self.schedule.last_at(earlier(instant, self.offset))
+        return None if inner is None else inner + self.offset
 
     def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
         """Return the instants in `(after, through]` in order, at most `limit` of them."""
-        found = self.schedule.instants(earlier(after, self.offset), earlier(through, self.offset), limit)
-        return [instant + self.offset for instant in found]
+        inner = self.schedule.instants(earlier(after, self.offset), earlier(through, self.offset), limit)
+        return [instant + self.offset for instant in inner]
 
 
 def any_of(*schedules: Schedule) -> Combinable:
@@ -348,25 +350,25 @@ def in_zone(schedule: Schedule, tz: Zone) -> Schedule:
 
 def checked_spread(text: str, length: object, offset: object = None) -> tuple[timedelta, timedelta | None]:
     """Return the length to spread over and the offset that was chosen; both must be whole seconds."""
-    found = _whole_seconds(text, "spread", length)
-    if not found:
+    whole_length = _whole_seconds(text, "spread", length)
+    if not whole_length:
         raise InvalidSchedule(text, "spread", "must be at least one second")
     if offset is None:
-        return found, None
+        return whole_length, None
     chosen = _whole_seconds(text, "offset", offset)
-    if chosen >= found:
-        raise InvalidSchedule(text, "offset", f"must be shorter than spread, which is {format_duration(found)}")
-    return found, chosen
+    if chosen >= whole_length:
+        raise InvalidSchedule(text, "offset", f"must be shorter than spread, which is {format_duration(whole_length)}")
+    return whole_length, chosen
 
 
 def _whole_seconds(text: str, name: str, given: object) -> timedelta:
     try:
-        found = duration(given)
+        whole_length = duration(given)
     except InvalidDuration as error:
         raise InvalidSchedule(text, name, f"cannot be read: {error}") from error
-    if found % timedelta(seconds=1):
+    if whole_length % timedelta(seconds=1):
         raise InvalidSchedule(text, name, "must be whole seconds")
-    return found
+    return whole_length
 
 
 def earlier(instant: datetime, offset: timedelta) -> datetime:

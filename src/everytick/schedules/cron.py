@@ -81,11 +81,11 @@ def cron(
     kind = HashedCron if is_hashed(text, dialect) else Cron
     gap, fold = dst_gap or default_gap(dialect), dst_fold or default_fold(dialect)
     try:
-        found = kind(text, dialect, zone_of(tz), gap, fold, day_match)
+        rule = kind(text, dialect, zone_of(tz), gap, fold, day_match)
     except CronExpressionInvalidError as error:
         # The message quotes what was written, not the form that is kept.
         raise CronExpressionInvalidError(expression, error.field, error.reason) from error.__cause__
-    return in_window(found, start, end)
+    return in_window(rule, start, end)
 
 
 @value
@@ -141,9 +141,9 @@ class Cron(Combinable):
             instant = max(instant, FIRST)
             stretch = zone.stretch(instant)
         wall = instant + stretch.offset
-        found = self._wall_times.after(wall)
-        if found is not None and found < stretch.calm_until and wall >= stretch.calm_from:
-            return found - stretch.offset
+        match = self._wall_times.after(wall)
+        if match is not None and match < stretch.calm_until and wall >= stretch.calm_from:
+            return match - stretch.offset
         return self._next_among_changes(zone, stretch, instant)
 
     def last_at(self, instant: datetime) -> datetime | None:
@@ -156,9 +156,9 @@ class Cron(Combinable):
             return None
         instant = min(instant, LAST)
         stretch = zone.stretch(instant)
-        found = self._wall_times.through(instant + stretch.offset)
-        if found is not None and stretch.calm_from <= found < stretch.calm_until:
-            return found - stretch.offset
+        match = self._wall_times.through(instant + stretch.offset)
+        if match is not None and stretch.calm_from <= match < stretch.calm_until:
+            return match - stretch.offset
         return self._last_among_changes(zone, stretch, instant)
 
     def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
@@ -170,13 +170,13 @@ class Cron(Combinable):
         times = self._wall_times.times() if through - after > DAY and checked_limit(limit) > 100 else []
         if len(times) < 2:
             return chain(self, after, through, limit)
-        found: list[datetime] = []
-        while limit is None or len(found) < limit:
+        instants: list[datetime] = []
+        while limit is None or len(instants) < limit:
             instant = self.next_after(after)
             if instant is None or instant > through:
                 break
             if instant > LAST - DAY:
-                found.append(instant)
+                instants.append(instant)
                 after = instant
                 continue
             stretch = self._zone.stretch(instant) if self._zone else ALWAYS_UTC
@@ -185,12 +185,12 @@ class Cron(Combinable):
             evening = midnight - stretch.offset + DAY - MICROSECOND
             if wall >= stretch.calm_from and midnight + DAY <= stretch.calm_until and evening <= through:
                 base = midnight - stretch.offset
-                found += [base + time for time in times[bisect_left(times, wall - midnight) :]]
+                instants += [base + time for time in times[bisect_left(times, wall - midnight) :]]
                 after = evening
             else:
-                found.append(instant)
+                instants.append(instant)
                 after = instant
-        return found[:limit]
+        return instants[:limit]
 
     def clock_changes(self, after: datetime, through: datetime) -> Iterator[ClockChange]:
         """Give what the clock changes in `(after, through]` do to this schedule, in order."""
@@ -208,41 +208,41 @@ class Cron(Combinable):
         moved = self._moved_to(zone.before(stretch), stretch)
         if moved is not None and moved > instant:
             return moved
-        found = self._wall_times.after(instant + stretch.offset)
-        while found is not None:
-            if found < stretch.wall_end:
-                resume = self._silent_until(zone, stretch, found)
+        match = self._wall_times.after(instant + stretch.offset)
+        while match is not None:
+            if match < stretch.wall_end:
+                resume = self._silent_until(zone, stretch, match)
                 if resume is None:
-                    return found - stretch.offset
-                found = self._wall_times.after(resume - MICROSECOND)
+                    return match - stretch.offset
+                match = self._wall_times.after(resume - MICROSECOND)
                 continue
             before, following = stretch, zone.after(stretch)
             if following is None:
                 return None
             stretch = following
-            if found < stretch.wall_start:
+            if match < stretch.wall_start:
                 if self._moves:
                     return self._first_whole(stretch)
-                found = self._wall_times.after(stretch.wall_start - MICROSECOND)
+                match = self._wall_times.after(stretch.wall_start - MICROSECOND)
             elif stretch.wall_start < before.wall_end:
-                found = self._wall_times.after(stretch.wall_start - MICROSECOND)
+                match = self._wall_times.after(stretch.wall_start - MICROSECOND)
         return None
 
     def _last_among_changes(self, zone: Zone, stretch: Stretch, instant: datetime) -> datetime | None:
         wall = instant + stretch.offset
         while True:
-            found = self._wall_times.through(wall)
-            if found is not None and found >= stretch.wall_start:
-                resume = self._silent_from(zone, stretch, found)
+            match = self._wall_times.through(wall)
+            if match is not None and match >= stretch.wall_start:
+                resume = self._silent_from(zone, stretch, match)
                 if resume is None:
-                    return found - stretch.offset
+                    return match - stretch.offset
                 wall = resume - MICROSECOND
                 continue
             before = zone.before(stretch)
             moved = self._moved_to(before, stretch)
             if moved is not None and moved <= instant:
                 return moved
-            if before is None or (found is None and before.wall_end <= stretch.wall_start):
+            if before is None or (match is None and before.wall_end <= stretch.wall_start):
                 return None
             stretch, wall = before, before.wall_end - MICROSECOND
 

@@ -62,9 +62,9 @@ _QUARTZ = (
 )
 _HASH_TOKEN = re.compile(r"(?:^|[ ,])H", re.ASCII)
 _HASHED = re.compile(r"H(?:\(([0-9]+)-([0-9]+)\))?(?:/([0-9]+))?", re.ASCII)
-_DAY_SPECIAL = re.compile(r"L|LW|L-([0-9]{1,2})|([0-9]{1,2})W", re.ASCII)
+_DAY_SPECIAL = re.compile(r"L|LW|L-([0-9]+)|([0-9]+)W", re.ASCII)
 _QUARTZ_TOKEN = re.compile(r"\?|L(?:W|-[0-9]*)?|[0-9]*[LW]|[0-9]*#[0-9]*", re.ASCII)
-_WEEKDAY_SPECIAL = re.compile(r"([0-9]|[A-Za-z]{3})(?:L|#([0-9]))", re.ASCII)
+_WEEKDAY_SPECIAL = re.compile(r"([0-9]+|[A-Za-z]{3})(?:L|#([0-9]+))", re.ASCII)
 
 
 @value
@@ -270,18 +270,20 @@ def _quartz_part(field: Field, text: str, part: str, specials: list[Special]) ->
 
 
 def _special(field: Field, text: str, part: str) -> Special | None:
-    if field.name == "day" and (found := _DAY_SPECIAL.fullmatch(part)):
-        before, near = found.groups()
+    if field.name == "day" and (match := _DAY_SPECIAL.fullmatch(part)):
+        before, near = match.groups()
         if near is not None:
             return Special("W", _number(field, text, near))
-        if before is not None and int(before) > 30:
-            raise FieldParseError(field.name, text, f"must be L-0 to L-30, got {part}")
-        return Special(part[:2] if part == "LW" else "L", int(before or 0))
-    if field.name == "weekday" and (found := _WEEKDAY_SPECIAL.fullmatch(part)):
-        day, which = found.groups()
-        if which is not None and not 1 <= int(which) <= 5:
-            raise FieldParseError(field.name, text, f"must have 1 to 5 after #, got {which}")
-        return Special("#" if which else "nL", _number(field, text, day) - 1, int(which or 0))
+        digits = (before or "").lstrip("0") or "0"
+        if len(digits) > 2 or int(digits) > 30:
+            raise FieldParseError(field.name, text, f"must be L-0 to L-30, got {shown(part, 40)}")
+        return Special(part[:2] if part == "LW" else "L", int(digits))
+    if field.name == "weekday" and (match := _WEEKDAY_SPECIAL.fullmatch(part)):
+        day, which = match.groups()
+        digits = (which or "").lstrip("0")
+        if which is not None and digits not in ("1", "2", "3", "4", "5"):
+            raise FieldParseError(field.name, text, f"must have 1 to 5 after #, got {shown(which, 40)}")
+        return Special("#" if which else "nL", _number(field, text, day) - 1, int(digits or 0))
     return None
 
 
@@ -335,10 +337,10 @@ def _range(low: int, high: int, step: int) -> int:
 
 def _hash_range(field: Field, text: str, part: str) -> tuple[int, int, int]:
     """Low, high and step (zero where there is none) of an `H` form, checked."""
-    found = _HASHED.fullmatch(part)
-    if found is None:
+    match = _HASHED.fullmatch(part)
+    if match is None:
         raise FieldParseError(field.name, text, f"must be H, H(a-b), H/s or H(a-b)/s, got {shown(part, 40)}")
-    first, last, step = found.groups()
+    first, last, step = match.groups()
     top = field.low + field.size - 1
     low, high = _ends(field, text, f"{first}-{last}") if first is not None else (field.low, top)
     return low, high, _step(field, text, step) if step is not None else 0

@@ -22,8 +22,8 @@ class Deadlines:
     def of(self, instant: datetime) -> datetime:
         """Return by when the instant is promised: a time of day is the first one after it."""
         if self.daily is not None:
-            found = self.daily.next_after(instant)
-            return instant if found is None else found
+            due_at = self.daily.next_after(instant)
+            return instant if due_at is None else due_at
         assert isinstance(self.promised, timedelta), "a time of day has a schedule"
         return instant + self.promised
 

@@ -94,10 +94,10 @@ class Excluding(Combinable):
             return None
         day = self._target(self._strict, self._day(instant))
         for _ in range(_BLOCKS_TRIED):
-            later = [found for near in self._near(day) if (found := self._first_after(near, instant))]
+            later = [instant_near for near in self._near(day) if (instant_near := self._first_after(near, instant))]
             if later:
                 return min(later)
-            following = self.schedule.next_after(self._start_of(self._group(self._strict, day)[-1] + DAY) - MICROSECOND)
+            following = self.schedule.next_after(self._end_of(self._group(self._strict, day)[-1]) - MICROSECOND)
             if following is None:
                 return None
             day = self._target(self._strict, self._day(following))
@@ -108,7 +108,7 @@ class Excluding(Combinable):
             return None
         day = self._target(self._strict, self._day(instant))
         for _ in range(_BLOCKS_TRIED):
-            earlier = [found for near in self._near(day) if (found := self._last_through(near, instant))]
+            earlier = [instant_near for near in self._near(day) if (instant_near := self._last_through(near, instant))]
             if earlier:
                 return max(earlier)
             former = self.schedule.last_at(self._start_of(self._group(self._strict, day)[0]) - MICROSECOND)
@@ -122,19 +122,19 @@ class Excluding(Combinable):
         return chain(self, after, through, limit)
 
     def _next_open(self, instant: datetime) -> datetime | None:
-        found = self.schedule.next_after(instant)
+        open_instant = self.schedule.next_after(instant)
         for _ in range(self._tries):
-            if found is None or self._is_open(found):
-                return found
-            found = self.schedule.next_after(max(found, self._opening(found) - MICROSECOND))
+            if open_instant is None or self._is_open(open_instant):
+                return open_instant
+            open_instant = self.schedule.next_after(max(open_instant, self._opening(open_instant) - MICROSECOND))
         return None
 
     def _last_open(self, instant: datetime) -> datetime | None:
-        found = self.schedule.last_at(instant)
+        open_instant = self.schedule.last_at(instant)
         for _ in range(self._tries):
-            if found is None or self._is_open(found):
-                return found
-            found = self.schedule.last_at(min(found, self._closing(found)) - MICROSECOND)
+            if open_instant is None or self._is_open(open_instant):
+                return open_instant
+            open_instant = self.schedule.last_at(min(open_instant, self._closing(open_instant)) - MICROSECOND)
         return None
 
     def _is_open(self, instant: datetime) -> bool:
@@ -142,24 +142,23 @@ class Excluding(Combinable):
         return wall.date() not in self.band_of(wall).calendar
 
     def _opening(self, closed: datetime) -> datetime:
-        """A moment after a closed instant before which nothing is open."""
-        day = self._day(closed)
-        if day in self.calendar:
-            return self._start_of(self.calendar.next_open(day))
-        # A half day. A change of the clock may lead back to a time before its end.
-        following = self._start_of(day + DAY)
-        end = None if self._zone is None else self._zone.stretch(closed).end
-        return following if end is None else min(following, end)
+        """A moment after a closed instant before which nothing is open.
+
+        A change of the clock may lead back to an open date, or to a time before the end of a half day.
+        """
+        day, stretch = self._day(closed), self._stretch(closed)
+        following = self.calendar.next_open(day) if day in self.calendar else day + DAY
+        return min(_midnight(following) - stretch.offset, stretch.end)
 
     def _closing(self, closed: datetime) -> datetime:
         """A moment not after a closed instant from which on, up to it, nothing is open."""
-        wall = self._wall(closed)
-        day = wall.date()
+        day, stretch = self._day(closed), self._stretch(closed)
         if day in self.calendar:
-            return self._start_of(self.calendar.last_open(day) + DAY)
-        until = next(until for half_day, until in self.calendar.half_days if half_day == day)
-        ended = closed - (wall - datetime.combine(day, until, tzinfo=UTC))
-        return ended if self._zone is None else max(ended, self._zone.stretch(closed).start)
+            began = _midnight(self.calendar.last_open(day) + DAY)
+        else:
+            until = next(until for half_day, until in self.calendar.half_days if half_day == day)
+            began = datetime.combine(day, until, tzinfo=UTC)
+        return max(began - stretch.offset, stretch.start)
 
     @property
     def _tries(self) -> int:
@@ -197,21 +196,21 @@ class Excluding(Combinable):
 
     def _first_after(self, day: date, instant: datetime) -> datetime | None:
         """The first instant that comes to stand on an open date after a moment: its own, or rolled there."""
-        found = [
+        instants = [
             at + shift
             for low, high, shift in self._ways_to(day)
             if (at := self.schedule.next_after(max(low - MICROSECOND, instant - shift))) and at < high
         ]
-        return min(found, default=None)
+        return min(instants, default=None)
 
     def _last_through(self, day: date, instant: datetime) -> datetime | None:
         """The last instant that comes to stand on an open date through a moment: its own, or rolled there."""
-        found = [
+        instants = [
             at + shift
             for low, high, shift in self._ways_to(day)
             if (at := self.schedule.last_at(min(high - MICROSECOND, instant - shift))) and at >= low
         ]
-        return max(found, default=None)
+        return max(instants, default=None)
 
     def _ways_to(self, day: date) -> Iterator[tuple[datetime, datetime, timedelta]]:
         """Give spans `[low, high)` of instants that come to stand on an open date, each moved by one length.
@@ -295,6 +294,9 @@ class Excluding(Combinable):
     def _day(self, instant: datetime) -> date:
         return self._wall(instant).date()
 
+    def _stretch(self, instant: datetime) -> Stretch:
+        return self._zone.stretch(instant) if self._zone else ALWAYS_UTC
+
     def _start_of(self, day: date) -> datetime:
         """The first instant of a date; where midnight does not exist, the first after the gap."""
         midnight = _midnight(day)
@@ -302,6 +304,12 @@ class Excluding(Combinable):
             return midnight
         start = self._zone.resolve(midnight)
         return start if self._zone.wall(start) == midnight else self._zone.stretch(start).start
+
+    def _end_of(self, day: date) -> datetime:
+        """The moment after the last instant of a date; where the clock goes back over midnight, of its second pass."""
+        midnight, end = _midnight(day + DAY), self._start_of(day + DAY)
+        after = None if self._zone is None else self._zone.after(self._zone.stretch(end))
+        return end if after is None or after.wall_start >= midnight else midnight - after.offset
 
 
 def checked_roll(roll: object) -> str:

@@ -33,14 +33,14 @@ class _Event(NamedTuple):
 def read_ics(source: Path | str, since: date, until: date) -> set[date]:
     """Return the dates in `[since, until)` that the events of an ICS file touch."""
     text, name = _text(source)
-    found: set[date] = set()
+    days: set[date] = set()
     try:
         for event in _events(text):
             for start in (_starts(event, until) | event.extra) - event.without:
-                found.update(start + n * _DAY for n in range(event.days))
+                days.update(start + n * _DAY for n in range(event.days))
     except (ValueError, KeyError, OverflowError, DefinitionError) as error:
         raise InvalidSchedule(name, "ics", f"cannot be read: {error}") from error
-    return {day for day in found if since <= day < until}
+    return {day for day in days if since <= day < until}
 
 
 def _text(source: Path | str) -> tuple[str, str]:
@@ -65,8 +65,8 @@ def _events(text: str) -> list[_Event]:
         elif line == "END:VEVENT" and lines is not None:
             events.append(_event(lines))
             lines = None
-        elif lines is not None and (found := _LINE.fullmatch(line)):
-            lines.append((found[1].upper(), found[3]))
+        elif lines is not None and (match := _LINE.fullmatch(line)):
+            lines.append((match[1].upper(), match[3]))
     return events
 
 
@@ -93,10 +93,10 @@ def _event(lines: list[tuple[str, str]]) -> _Event:
 
 
 def _stamp(text: str) -> datetime:
-    found = _STAMP.fullmatch(text.strip())
-    if found is None:
+    match = _STAMP.fullmatch(text.strip())
+    if match is None:
         raise ValueError(f"{text[:40]!r} is not a date")
-    return datetime.strptime(found[1] + (found[2] or "000000"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    return datetime.strptime(match[1] + (match[2] or "000000"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
 
 
 def _starts(event: _Event, until: date) -> set[date]:
@@ -105,13 +105,13 @@ def _starts(event: _Event, until: date) -> set[date]:
         return {event.first}
     rule = _Rule(event.rule, event.first)
     last = min(until, rule.until) if rule.until else until
-    found = {event.first}
+    starts = {event.first}
     day = event.first + _DAY
-    while day <= last and len(found) < rule.count:
+    while day <= last and len(starts) < rule.count:
         if rule.names(day):
-            found.add(day)
+            starts.add(day)
         day += _DAY
-    return found
+    return starts
 
 
 class _Rule:
@@ -186,7 +186,7 @@ def _numbers(text: str | None) -> set[int]:
 
 
 def _nth_weekday(text: str) -> tuple[int, int]:
-    found = _BYDAY.fullmatch(text)
-    if found is None:
+    match = _BYDAY.fullmatch(text)
+    if match is None:
         raise ValueError(f"BYDAY={text[:40]} is not a weekday")
-    return int(found[1] or 0), _WEEKDAYS.index(found[2])
+    return int(match[1] or 0), _WEEKDAYS.index(match[2])

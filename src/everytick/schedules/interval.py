@@ -54,10 +54,10 @@ def repeat(text: object, *, tz: object = None, start: object = None) -> Combinab
     if not text.startswith("R"):
         moment, zone = (EPOCH, zone) if start is None else _start(start, start, zone)
         return Repeat(_period(text, text), moment, zone)
-    found = re.fullmatch(_REPEAT, text, re.DOTALL)
-    if found is None or start is not None:
+    match = re.fullmatch(_REPEAT, text, re.DOTALL)
+    if match is None or start is not None:
         raise InvalidSchedule(text, "repeat", "must be R, a start and a period or an end: R5/2024-01-31T09:00:00Z/P1M")
-    repeats, begin, end = found.groups()
+    repeats, begin, end = match.groups()
     count = _count(text, repeats)
     moment, zone = _start(text, begin, zone)
     if end.startswith("P"):
@@ -76,12 +76,12 @@ def _count(text: str, repeats: str) -> int | None:
 
 def _period(text: object, given: object) -> Period:
     try:
-        found = period(given)
+        length = period(given)
     except InvalidDuration as error:
         raise InvalidSchedule(text, "period", error.reason) from error
-    if not found:
+    if not length:
         raise InvalidSchedule(text, "period", "must be longer than nothing")
-    return found
+    return length
 
 
 def _start(text: object, given: object, zone: Zone | None) -> tuple[Moment, Zone | None]:
@@ -133,13 +133,13 @@ class Interval(Combinable):
         """Return start + k × period, or None beyond the calendar."""
         try:
             if k == 0 or not (self.period.months or self.period.days):
-                found = self._anchor + k * self.period.elapsed
+                instant = self._anchor + k * self.period.elapsed
             else:
                 wall = _added(self.start.wall.replace(tzinfo=UTC), k * self.period.months, k * self.period.days)
-                found = (self._zone.resolve(wall) if self._zone else wall) + k * self.period.elapsed
+                instant = (self._zone.resolve(wall) if self._zone else wall) + k * self.period.elapsed
         except (OverflowError, ValueError):
             return None
-        return found if found <= LAST else None
+        return instant if instant <= LAST else None
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first instant later than `instant`, or None if there is none."""
@@ -156,16 +156,16 @@ class Interval(Combinable):
     def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
         """Return the instants in `(after, through]` in order, at most `limit` of them."""
         through, room = utc(through), checked_limit(limit)
-        found: list[datetime] = []
+        instants: list[datetime] = []
         k = self._first_k_after(utc(after))
-        while len(found) < room and (self.count is None or k < self.count):
+        while len(instants) < room and (self.count is None or k < self.count):
             instant = self.nth(k)
             if instant is None or instant > through:
                 break
-            if not found or instant > found[-1]:
-                found.append(instant)
+            if not instants or instant > instants[-1]:
+                instants.append(instant)
             k += 1
-        return found
+        return instants
 
     def _place_words(self) -> str:
         """The zone, where it matters: elapsed time from an instant is the same everywhere."""
@@ -183,8 +183,8 @@ class Interval(Combinable):
         low, high = max(guess - slack, 0), guess + slack
         while low < high:
             middle = (low + high) // 2
-            found = self.nth(middle)
-            low, high = (low, middle) if found is None or found > instant else (middle + 1, high)
+            at = self.nth(middle)
+            low, high = (low, middle) if at is None or at > instant else (middle + 1, high)
         return low
 
 

@@ -91,8 +91,8 @@ class Zone:
         latest = self.latest
         if latest.start <= instant < latest.end:
             return latest
-        found = self.latest = self._find(instant)
-        return found
+        stretch = self.latest = self._find(instant)
+        return stretch
 
     def before(self, stretch: Stretch) -> Stretch | None:
         """Return the stretch before this one, or None where the calendar begins."""
@@ -121,10 +121,10 @@ class Zone:
         return stretches[-1]
 
     def _year(self, year: int) -> tuple[datetime, tuple[Stretch, ...]]:
-        found = self._years.get(year)
-        if found is None:
-            found = self._years[year] = self._cut(year)
-        return found
+        changes = self._years.get(year)
+        if changes is None:
+            changes = self._years[year] = self._cut(year)
+        return changes
 
     def _cut(self, year: int) -> tuple[datetime, tuple[Stretch, ...]]:
         """Cut a year into stretches by asking for its offset once a day.
@@ -227,18 +227,18 @@ def zone(name: str) -> Zone:
     if len(name) > 100 or re.fullmatch(_NAME, name) is None or name in _NOT_ZONES or name.startswith(_NOT_FOLDERS):
         raise InvalidSchedule(name, "tz", "is not an IANA time zone name like Europe/Berlin")
     try:
-        found = _known[name] = Zone(name, ZoneInfo(name))
-        return found
+        known_zone = _known[name] = Zone(name, ZoneInfo(name))
+        return known_zone
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InvalidSchedule(name, "tz", f"is not a known time zone{_place(name) or _near(name)}") from None
 
 
 def _by_rule(name: str) -> Zone:
     try:
-        found = _known[name] = Zone(name, by_rule(name.removeprefix(PREFIX)))
+        known_zone = _known[name] = Zone(name, by_rule(name.removeprefix(PREFIX)))
     except (ValueError, OverflowError):
         raise InvalidSchedule(name, "tz", "is not a rule like posix:CET-1CEST,M3.5.0,M10.5.0/3") from None
-    return found
+    return known_zone
 
 
 def zone_of(tz: object) -> Zone | None:
@@ -366,11 +366,11 @@ def instant_of(moment: Moment, tz: Zone | None) -> datetime:
     wall = moment.wall.replace(tzinfo=UTC)
     try:
         if moment.offset is not None:
-            found = wall - moment.offset
+            instant = wall - moment.offset
         else:
-            found = wall if tz is None else tz.resolve(wall)
+            instant = wall if tz is None else tz.resolve(wall)
     except OverflowError:
-        found = datetime.min.replace(tzinfo=UTC)
-    if not FIRST <= found <= LAST:
+        instant = datetime.min.replace(tzinfo=UTC)
+    if not FIRST <= instant <= LAST:
         raise InvalidInstant(str(moment), "lies outside the years 2 to 9998")
-    return found
+    return instant

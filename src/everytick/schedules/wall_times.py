@@ -182,8 +182,8 @@ class QuartzWallTimes(WallTimes):
         rest = self.seconds >> wall.second + 1
         if rest and self._names(minute):
             return minute.replace(second=wall.second + (rest & -rest).bit_length())
-        found = self._minute_after(minute)
-        return None if found is None else found.replace(second=_lowest(self.seconds))
+        minute_after = self._minute_after(minute)
+        return None if minute_after is None else minute_after.replace(second=_lowest(self.seconds))
 
     def through(self, wall: datetime) -> datetime | None:
         """Return the last matching wall time not later than `wall`."""

@@ -41,5 +41,5 @@ async def known_lengths(store: HistoryStore, jobs: Iterable[Job], given: Mapping
 
 
 async def _seen(store: HistoryStore, job_id: str) -> Length:
-    found = await usual_length(store, job_id)
-    return Length(timedelta(0), Origin.UNKNOWN) if found is None else Length(found, Origin.HISTORY)
+    usual = await usual_length(store, job_id)
+    return Length(timedelta(0), Origin.UNKNOWN) if usual is None else Length(usual, Origin.HISTORY)

@@ -15,7 +15,7 @@ from everytick.simulate.gates import Gate, left_out
 from everytick.simulate.record import EPOCH, QUARTER, JobTally, SimulationRecord
 from everytick.simulate.simulated_job import SimulatedJob
 from everytick.simulate.upstreams import connect
-from everytick.simulate.world import Outage, World
+from everytick.simulate.world import Downtime, World
 from everytick.stores.protocols import HistoryStore, JobStore, QuestionStore
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ async def foresee(
     *,
     slots: int,
     given: Mapping[str, timedelta] | None = None,
-    outages: Sequence[Outage] = (),
+    outages: Sequence[Downtime] = (),
     record: SimulationRecord | None = None,
     tell: Callable[[datetime], None] | None = None,
     late_share: float | None = None,

@@ -24,7 +24,7 @@ class Gate:
     """
 
     def __init__(self, limits: Limits, late: int | None = None) -> None:
-        self._reaches = {each.reach.name: each.reach for each in limits.reaches if _is_simulated(each.reach)}
+        self._reaches = {reach.reach.name: reach.reach for reach in limits.reaches if _is_simulated(reach.reach)}
         self._running: Counter[str] = Counter()
         self._late_most, self._late = late, 0
         self._names: dict[str, list[str]] = {}
@@ -77,7 +77,7 @@ def _is_simulated(reach: Reach) -> bool:
 
 def left_out(limits: Limits, jobs: Sequence[Job], snapshots: Iterable[JobSnapshot]) -> list[str]:
     """Return what the simulation does not know, each with the jobs that it concerns."""
-    found = []
+    sentences = []
     for record in limits.reaches:
         reach, rates = record.reach, []
         if reach.limit is not None and reach.limit.rate is not None:
@@ -85,13 +85,13 @@ def left_out(limits: Limits, jobs: Sequence[Job], snapshots: Iterable[JobSnapsho
         if reach.brakes or reach.release is not None:
             rates.append(f"the soft release of {named(reach.name)} after a brake")
         names = [job.name for job in jobs if reach.name in _reach_names(job)]
-        found += [f"{what}: {', '.join(names)}" for what in rates if names]
+        sentences += [f"{what}: {', '.join(names)}" for what in rates if names]
     names_of = {job.id: job.name for job in jobs}
-    seen = [each for each in snapshots if each.job_id in names_of]
-    tried = [names_of[each.job_id] for each in seen if each.editions[-1].rollout is not None]
-    filled = [names_of[each.job_id] for each in seen if each.backfill is not None]
-    found += [f"the outcomes of a rollout, which stays in its stage: {', '.join(tried)}"] if tried else []
-    return found + ([f"an open backfill: {', '.join(filled)}"] if filled else [])
+    seen = [snapshot for snapshot in snapshots if snapshot.job_id in names_of]
+    tried = [names_of[snapshot.job_id] for snapshot in seen if snapshot.editions[-1].rollout is not None]
+    filled = [names_of[snapshot.job_id] for snapshot in seen if snapshot.backfill is not None]
+    sentences += [f"the outcomes of a rollout, which stays in its stage: {', '.join(tried)}"] if tried else []
+    return sentences + ([f"an open backfill: {', '.join(filled)}"] if filled else [])
 
 
 def _reach_names(job: Job) -> list[str]:

@@ -98,7 +98,8 @@ class SimulatedJob:
     __slots__ = (
         "_coming", "_ended", "_succeeded", "_succeeded_before", "adjustments", "allowed", "awaits_ends", "busy",
         "dependence", "dependents", "editions", "is_too_long", "job", "narrowed_at", "needs", "pauses", "priority",
-        "requests", "reschedule", "retire_at", "succeeded_for", "tally", "upcoming", "waiting", "wake_at", "watermark",
+        "requests", "reschedule", "retire_at", "stopped_at", "succeeded_for", "tally", "upcoming", "waiting", "wake_at",
+        "watermark",
     )  # fmt: skip
 
     def __init__(
@@ -116,8 +117,8 @@ class SimulatedJob:
         self.watermark, self.wake_at, self.retire_at = snapshot.watermark, snapshot.wake_at, snapshot.retire_at
         self.editions, self.pauses, self.reschedule = snapshot.editions, snapshot.pauses, snapshot.reschedule
         self.adjustments = {adjustment.at: adjustment for adjustment in snapshot.adjustments}
-        self.requests = {(asked.cause, asked.key): asked for asked in (*snapshot.requests, *later)}
-        self.narrowed_at = snapshot.narrowed_at
+        self.requests = {(request.cause, request.key): request for request in (*snapshot.requests, *later)}
+        self.narrowed_at, self.stopped_at = snapshot.narrowed_at, snapshot.stopped_at
         self._ended: Ended | Run | None = snapshot.last_end
         self._succeeded: Ended | Run | None = snapshot.last_success
         self._succeeded_before: Ended | Run | None = snapshot.other_success
@@ -144,32 +145,32 @@ class SimulatedJob:
         come = [request for request in self.requests.values() if request.has_come(now)]
         to_come = (request.line_at for request in self.requests.values() if not request.has_come(now))
         return JobSnapshot(
-            self.job.id,
-            0,
-            0,
-            self.watermark,
-            self.editions,
-            self.wake_at,
-            self.retire_at,
-            self.pauses,
-            tuple(self.adjustments.values()) if self.adjustments else (),
-            self.reschedule,
-            tuple(come[:PLAN_LIMIT]),
-            len(come) > PLAN_LIMIT,
-            tuple(run.active(_S.RUNNING if run.is_running else _S.PENDING) for run in islice(busy, PLAN_LIMIT))
+            job_id=self.job.id,
+            revision=0,
+            woken=0,
+            watermark=self.watermark,
+            editions=self.editions,
+            wake_at=self.wake_at,
+            retire_at=self.retire_at,
+            pauses=self.pauses,
+            adjustments=tuple(self.adjustments.values()) if self.adjustments else (),
+            reschedule=self.reschedule,
+            requests=tuple(come[:PLAN_LIMIT]),
+            more_requests=len(come) > PLAN_LIMIT,
+            busy=tuple(run.active(_S.RUNNING if run.is_running else _S.PENDING) for run in islice(busy, PLAN_LIMIT))
             if busy
             else (),
-            len(busy),
-            self._shown() if waiting else (),
-            len(waiting),
-            _ended(self._ended),
-            _ended(self._succeeded),
-            True,
-            _ended(self._succeeded_before),
-            self.narrowed_at,
+            busy_count=len(busy),
+            waiting=self._shown() if waiting else (),
+            waiting_count=len(waiting),
+            last_end=_ended(self._ended),
+            last_success=_ended(self._succeeded),
+            other_success=_ended(self._succeeded_before),
+            narrowed_at=self.narrowed_at,
             next_request_at=min(to_come, default=None),
             dependence=None if self.dependence is None else dependence(self, self.dependence, self._in_view()),
             is_needed=bool(self.dependents),
+            stopped_at=self.stopped_at,
         )
 
     @property
@@ -200,6 +201,8 @@ class SimulatedJob:
             self.reschedule = None
         if plan.narrowed:
             self.narrowed_at = None
+        if plan.stopped_at is not None:
+            self.stopped_at = plan.stopped_at
         if self.pauses:
             self.pauses = tuple(pause for pause in self.pauses if pause.until is None or pause.until > plan.watermark)
         if len(self.editions) > 1:
@@ -266,12 +269,12 @@ class SimulatedJob:
 
     def drop(self, id_: str) -> Run | None:
         """Remove an occurrence that has not begun."""
-        found = next((run for run in self.busy if run.id == id_), None)
-        if found is not None and found.is_running:
+        run = next((run for run in self.busy if run.id == id_), None)
+        if run is not None and run.is_running:
             return None
-        if (found := found or self.release(id_)) is not None:
-            del self.busy[found]
-        return found
+        if (run := run or self.release(id_)) is not None:
+            del self.busy[run]
+        return run
 
     def end(self, run: Run, now: datetime, *, well: bool) -> None:
         """Remove an occurrence that has ended, and record its end."""

@@ -25,10 +25,12 @@ def connect(simulated_jobs: Iterable[SimulatedJob], known: Iterable[Dependence |
         if before is None:
             continue
         simulated.dependence = before
-        simulated.needs = {each.name: by_id[each.job_id] for each in before.upstreams if each.job_id in by_id}
+        simulated.needs = {
+            upstream.name: by_id[upstream.job_id] for upstream in before.upstreams if upstream.job_id in by_id
+        }
         for needed in simulated.needs.values():
             needed.dependents.append(simulated)
-        times = {each.id: each for each in before.in_line}
+        times = {place.id: place for place in before.in_line}
         for run in simulated.waiting:
             if run.id in times:
                 run.created_at, run.instant = times[run.id].created_at, times[run.id].instant
@@ -37,21 +39,21 @@ def connect(simulated_jobs: Iterable[SimulatedJob], known: Iterable[Dependence |
 def dependence(simulated: SimulatedJob, before: Dependence, shown: Sequence[Run]) -> Dependence:
     """Return what the plan of a job must know of others now."""
     in_line = tuple(InLine(run.id, run.created_at, run.instant) for run in shown)
-    instants = sorted({each.instant for each in in_line})
-    alike = {each.job for each in simulated.job.settings.depends_on if each.within is None}
+    instants = sorted({place.instant for place in in_line})
+    alike = {dependency.job for dependency in simulated.job.settings.depends_on if dependency.within is None}
     return Dependence(
         tuple(
-            _upstream(each, simulated.needs[each.name], instants if each.name in alike else ())
-            if each.name in simulated.needs
-            else each
-            for each in before.upstreams
+            _upstream(upstream, simulated.needs[upstream.name], instants if upstream.name in alike else ())
+            if upstream.name in simulated.needs
+            else upstream
+            for upstream in before.upstreams
         ),
         in_line,
     )
 
 
 def _upstream(before: Upstream, simulated: SimulatedJob, instants: Sequence[datetime]) -> Upstream:
-    earlier = {each.instant: each for each in before.runs}
+    earlier = {run.instant: run for run in before.runs}
     runs = tuple(_run(earlier.get(instant, UpstreamRun(instant)), simulated) for instant in instants)
     return replace(before, watermark=simulated.watermark, last_success=simulated.last_success, runs=runs)
 
@@ -61,7 +63,7 @@ def _run(before: UpstreamRun, simulated: SimulatedJob) -> UpstreamRun:
     instant = before.instant
     if before.succeeded_at is not None or instant in simulated.succeeded_for:
         return UpstreamRun(instant, before.succeeded_at or simulated.succeeded_for[instant], False, _S.COMPLETED)
-    found = next((run for run in (*simulated.busy, *simulated.waiting) if run.instant == instant), None)
-    if found is None:
+    run = next((run for run in (*simulated.busy, *simulated.waiting) if run.instant == instant), None)
+    if run is None:
         return replace(before, is_active=False)
-    return UpstreamRun(instant, None, True, _S.RUNNING if found.is_running else _S.PENDING)
+    return UpstreamRun(instant, None, True, _S.RUNNING if run.is_running else _S.PENDING)

@@ -1,12 +1,12 @@
 """Virtual time: the moments at which something happens, one after another, and what happens then.
 
+A second, faster way: `_tick` beside `_plan`, for an idle job at its instant.
+Price: `bench/simulate.py`, processor time for four days, 0.51 s with it and 0.90 without: 43 %.
+
 At one moment endings come first, and each gives its slot to a run that is ready. Then come plans, then
 the runs that are ready by them, by priority and age, as long as there are slots. During an outage nothing
 is planned or started. A run that was under way is canceled or begins anew afterwards, as its job's
 `on_orphan` says.
-
-`_tick` is a second, faster way beside `_plan`, for an idle job at its instant.
-Price: `bench/simulate.py`, 0.51 s of processor time for four days with it and 0.90 s without: 43 %.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from everytick.deciding.plain_plans import plain_plan
 from everytick.deciding.plan import plan_in_full
-from everytick.deciding.tick import plain_tick
 from everytick.domain.policies import OnOrphan
 from everytick.domain.snapshots import PLAN_LIMIT
 from everytick.domain.statuses import OccurrenceStatus
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from everytick.simulate.record import SimulationRecord
     from everytick.simulate.simulated_job import Run, SimulatedJob
 
-Outage = tuple[datetime, datetime]
+Downtime = tuple[datetime, datetime]
 """From when through when no node runs."""
 
 _S = OccurrenceStatus
@@ -52,7 +52,7 @@ class World:
         record: SimulationRecord,
         *,
         slots: int,
-        outages: Sequence[Outage] = (),
+        outages: Sequence[Downtime] = (),
         limit: int = PLAN_LIMIT,
         tell: Callable[[datetime], None] | None = None,
         gate: Gate | None = None,
@@ -158,7 +158,7 @@ class World:
 
     def _plan(self, simulated: SimulatedJob, now: datetime) -> None:
         snapshot = simulated.snapshot(now)
-        plain = plain_tick(snapshot, now)
+        plain = plain_plan(snapshot, now)
         plan = plain or plan_in_full(snapshot, now, self._limit)
         before = list(simulated.busy) if plan.cancels or plan.cancels_before is not None else []
         for creation in plan.creations:

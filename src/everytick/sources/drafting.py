@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from everytick.domain.config import Overrides
     from everytick.domain.policies import UpdatePolicy
     from everytick.domain.schedule import Schedule
-    from everytick.errors import VersionConflict
     from everytick.stores.base import Stored
-    from everytick.stores.protocols import JobStore
 
 
 @value
@@ -104,12 +102,6 @@ def done(drafts: Iterable[Drafted], edits: Sequence[Edit], stored: Sequence[Stor
     """Return the changes with the versions that were stored."""
     versions = {edit.name: result.version for edit, result in zip(edits, stored, strict=True) if isinstance(edit, Put)}
     return [draft.done(versions.get(draft.change.name)) for draft in drafts]
-
-
-async def unreadable_job(store: JobStore, conflict: VersionConflict) -> frozenset[str]:
-    """Return the job of the conflict if `list` leaves it out because this everytick cannot read its definition."""
-    shown = {record.job.name for record in await store.list()}
-    return frozenset() if conflict.expected or conflict.job in shown else frozenset({conflict.job})
 
 
 def differences(before: Job, after: Job) -> tuple[str, ...]:

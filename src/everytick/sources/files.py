@@ -102,7 +102,7 @@ def read_all(
     named_files = [(given, path) for given in paths for path in job_files([given])]
     for named, path in named_files:
         tell(len(files), len(named_files))
-        # A file that is named was chosen. A file in a folder may come from anyone who may write to the folder.
+        # A file that is named was chosen. A file in a folder may come from every user who may write to the folder.
         closed = None if path == named else open_to_others(path.parent)
         files.append(_without_clash(closed or read_file(path, owner=owner), known))
     return files

@@ -34,7 +34,7 @@ from everytick.schedules.templates import built_in
 from everytick.schedules.timezones import zone
 from everytick.sources import yaml_models as models
 from everytick.sources.yaml_calendars import Beside, SharedParts, Unusable
-from everytick.sources.yaml_reader import Mistake, Position, Several, Step, YamlNode, read_yaml
+from everytick.sources.yaml_reader import Mistake, PathStep, Position, Several, YamlNode, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -191,7 +191,7 @@ class _JobFileReader:
             self._note((), f"{_what(())} has no jobs: add `jobs:`", key=True)
         return self._made(whole.templates, whole.jobs, whole.defaults)
 
-    def _note_missing(self, bad: set[tuple[Step, ...]]) -> None:
+    def _note_missing(self, bad: set[tuple[PathStep, ...]]) -> None:
         """Note what else jobs of invalid shape lack, or say twice. The others are looked at when they are made."""
         jobs = self._root.data.get("jobs") if isinstance(self._root.data, dict) else None
         for name, written in jobs.items() if isinstance(jobs, dict) else ():
@@ -341,7 +341,7 @@ class _JobFileReader:
         return self._with_parts(path, tasks, beside) if beside else tasks
 
     def _with_parts(
-        self, path: Sequence[Step], tasks: tuple[TaskDefinition, ...], beside: Mapping[str, Any]
+        self, path: Sequence[PathStep], tasks: tuple[TaskDefinition, ...], beside: Mapping[str, Any]
     ) -> tuple[TaskDefinition, ...]:
         """Return the one command of a template with another environment or folder."""
         parts = json.loads(tasks[0].target) if tasks[0].target.startswith("{") else {}
@@ -359,7 +359,7 @@ class _JobFileReader:
             ),
         )
 
-    def _tasks(self, path: Sequence[Step], name: str, model: Any) -> Iterator[TaskDefinition | None]:
+    def _tasks(self, path: Sequence[PathStep], name: str, model: Any) -> Iterator[TaskDefinition | None]:
         """Give the tasks of a job or template: those it lists, or its own target as one task of this name."""
         own = [key for key in _TARGETS if getattr(model, key) is not None]
         if model.tasks and own:
@@ -374,7 +374,7 @@ class _JobFileReader:
             if target is not None:
                 yield TaskDefinition(name, target, (), nothing(Level.TASK))
 
-    def _task(self, job: str, name: str, target: str, path: Sequence[Step], model: Any) -> TaskDefinition | None:
+    def _task(self, job: str, name: str, target: str, path: Sequence[PathStep], model: Any) -> TaskDefinition | None:
         try:
             said = models.said_by(model, Level.TASK)
             return define_task(job, name, target=target, after=model.after, policies=said)
@@ -382,7 +382,7 @@ class _JobFileReader:
             self._note(path, models.sentence(error))
             return None
 
-    def _target(self, path: Sequence[Step], model: Any) -> str | None:
+    def _target(self, path: Sequence[PathStep], model: Any) -> str | None:
         """Return the text of the one target. None or several are a mistake."""
         own = [key for key in _TARGETS if getattr(model, key) is not None]
         if len(own) != 1:
@@ -408,7 +408,7 @@ class _JobFileReader:
             self._note((*path, "command"), str(error))
         return None
 
-    def _refuse_two_words(self, path: Sequence[Step], model: BaseModel) -> None:
+    def _refuse_two_words(self, path: Sequence[PathStep], model: BaseModel) -> None:
         """Note a mistake if an alias is set beside its policy: it is unclear which one counts."""
         for alias, policies in models.ALIASES.items():
             for policy in policies:
@@ -433,17 +433,17 @@ class _JobFileReader:
                 shape = _EMPTY if kind in _TABLES and complaint["input"] is None else _SHAPES.get(kind)
                 self._note(path, f"{_what(path)} {shape}" if shape else str(cause or complaint["msg"]))
 
-    def _unknown(self, path: Sequence[Step]) -> str:
+    def _unknown(self, path: Sequence[PathStep]) -> str:
         key, known = str(path[-1]), list(_model_at(path[:-1]).model_fields)
         near = did_you_mean(key, known) or f"; it may have {', '.join(known)}"
         return f"{_what(path[:-1])}: unknown key '{shown(key, 60)}'{near}"
 
-    def _note(self, path: Sequence[Step], said: str, *, key: bool = False) -> None:
+    def _note(self, path: Sequence[PathStep], said: str, *, key: bool = False) -> None:
         place = self._root.place_of(path, key=key)
         self.mistakes.append(Mistake(self._file, place.line, place.column, said))
 
 
-def _model_at(path: Sequence[Step]) -> type[BaseModel]:
+def _model_at(path: Sequence[PathStep]) -> type[BaseModel]:
     match list(path):
         case []:
             return models.FileModel
@@ -456,7 +456,7 @@ def _model_at(path: Sequence[Step]) -> type[BaseModel]:
     return models.TaskModel
 
 
-def _what(path: Sequence[Step]) -> str:
+def _what(path: Sequence[PathStep]) -> str:
     """Return the path of a value in words."""
     match list(path):
         case []:

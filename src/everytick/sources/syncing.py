@@ -6,7 +6,6 @@ watermark. A job that was disabled by an operation stays so, unless its file say
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,8 @@ from everytick.domain.snapshots import Missed
 from everytick.domain.values import value
 from everytick.errors import Conflict, TooManyEditions, VersionConflict, shown
 from everytick.node.definers import DefinedNames
-from everytick.sources.drafting import Drafted, done, draft, edits_of, removal, unreadable_job
+from everytick.sources.drafting import Drafted, done, draft, edits_of, removal
+from everytick.sources.edit_conflicts import EDIT_TRIES, EditTries
 from everytick.sources.job_files import FILE
 from everytick.sources.yaml_reader import Mistake
 
@@ -35,9 +35,6 @@ _AT_ONCE = 250
 
 _GUARDED = "is protected and stays as it was: everytick apply stores the change, with --yes or by two people"
 
-_TRIES = 5
-"""How often a sync is tried while others edit the same jobs."""
-
 
 @value
 class Synced:
@@ -53,20 +50,13 @@ class Synced:
     protected: frozenset[str] = field(default=frozenset(), compare=False)
 
 
-async def sync_folder(store: AnyStore, folder: Folder, defined: DefinedNames | None = None) -> Synced:
-    """Read the folder and store its jobs. Jobs whose file is gone retire after ten minutes.
+async def sync_loaded(store: AnyStore, folder: Folder, defined: DefinedNames | None = None) -> Synced:
+    """Store the jobs of the folder as it was last loaded. Jobs whose file is gone retire after ten minutes.
 
     A job that another living node still defines is kept until that node is gone.
 
     While the folder has a file that was never readable, nothing is removed: the missing job may be in it.
     """
-    # In a thread: reading a thousand files takes a while, and the event loop has jobs to start.
-    await asyncio.to_thread(folder.load)
-    return await sync_loaded(store, folder, defined)
-
-
-async def sync_loaded(store: AnyStore, folder: Folder, defined: DefinedNames | None = None) -> Synced:
-    """Store the jobs of the folder as it was last loaded."""
     synced = await sync_jobs(store, folder.jobs, owner=folder.owner, prune=folder.is_whole, by=folder.owner)
     gone = frozenset(change.name for change in synced.changes if change.kind == "removed") - synced.protected
     removed = await (defined or DefinedNames()).tell(store, folder.owner, synced.names, gone)
@@ -91,11 +81,10 @@ async def sync_jobs(
     """
     changes: dict[str, Change] = {}
     refused: dict[str, Mistake] = {}
-    unreadable: set[str] = set()
-    left = _TRIES
+    tries = EditTries(store)
     while True:
         drafted = await draft_of(
-            store, jobs, owner=owner, prune=prune, removes=False, without=refused, unreadable=unreadable
+            store, jobs, owner=owner, prune=prune, removes=False, without=refused, unreadable=tries.unreadable
         )
         if guarded := [item.change.name for item in drafted.jobs if item.change.name in jobs and item.is_guarded]:
             refused |= {name: _mistake(jobs[name], _GUARDED) for name in guarded}
@@ -113,11 +102,8 @@ async def sync_jobs(
         except TooManyEditions as error:
             refused[error.job] = _mistake(jobs[error.job], f"could not be stored: {error}")
         except VersionConflict as conflict:
-            hidden = await unreadable_job(store, conflict)
-            left -= not hidden - unreadable
-            if not left:
+            if not await tries.may_go_on(conflict):
                 raise
-            unreadable |= hidden
 
 
 async def apply_jobs(
@@ -135,10 +121,9 @@ async def apply_jobs(
     What another editor writes between reading and writing is read again. `policy` says when new versions come into
     force, instead of what each job says. `agree` raises if a draft may not be stored.
     """
-    unreadable: set[str] = set()
-    left = _TRIES
-    while left:
-        drafted = await draft_of(store, jobs, owner=owner, prune=prune, unreadable=unreadable, policy=policy)
+    tries = EditTries(store)
+    while True:
+        drafted = await draft_of(store, jobs, owner=owner, prune=prune, unreadable=tries.unreadable, policy=policy)
         if drafted.mistakes:
             return Synced((), drafted.mistakes)
         if agree is not None:
@@ -146,10 +131,9 @@ async def apply_jobs(
         try:
             return Synced(tuple(await _commit(store, drafted, by)))
         except VersionConflict as conflict:
-            hidden = await unreadable_job(store, conflict)
-            left -= not hidden - unreadable
-            unreadable |= hidden
-    raise Conflict(f"jobs of these files were edited {_TRIES} times meanwhile: nothing was stored, try again")
+            if not await tries.may_go_on(conflict):
+                text = f"jobs of these files were edited {EDIT_TRIES} times meanwhile: nothing was stored, try again"
+                raise Conflict(text) from conflict
 
 
 async def _commit(store: JobStore, drafted: FilesDraft, by: str) -> Sequence[Change]:

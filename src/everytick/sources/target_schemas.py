@@ -1,6 +1,6 @@
 """JSON Schema of what a task does, for editors: a call, a command, a request or the target of an engine."""
 
-from everytick.domain.readers import DURATION, TEXT, Schema, described, table
+from everytick.domain.policy_readers import DURATION, TEXT, Schema, described, table
 
 COMMAND: Schema = {
     "description": "A program: text for sh -c, or a list of arguments without a shell.",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from everytick.sources.file_texts import FileTexts
-    from everytick.sources.yaml_reader import Step
+    from everytick.sources.yaml_reader import PathStep
 
 KEYS = ("dates", "weekdays", "half_days", "country", "region", "ics", "since")
 
@@ -59,7 +59,7 @@ class Beside:
         paths = [given] if isinstance(given, str) else given
         if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and path for path in paths):
             raise ValueError("use must be the path of a file, or a list of paths, like [shared.yaml]")
-        found: list[tuple[tuple[Step, ...], str]] = []
+        found: list[tuple[tuple[PathStep, ...], str]] = []
         for position, written in enumerate(paths):
             path = Path(self._file).parent / written
             self.files.append(path)
@@ -82,14 +82,14 @@ class Beside:
         """Read the calendars, or refuse all mistakes in them. A calendar with a mistake counts as empty."""
         if given is not None and not isinstance(given, dict):
             raise ValueError("calendars must be a table of names, each with its dates, weekdays, country or ics")
-        found: list[tuple[tuple[Step, ...], str]] = []
+        found: list[tuple[tuple[PathStep, ...], str]] = []
         for name, parts in (given or {}).items():
             self.calendars[name] = Calendar("mistaken")
             found += [((name, *path), said) for path, said in self._mistakes(name, parts)]
         if found:
             raise Several(found)
 
-    def _mistakes(self, name: str, parts: Any) -> Iterator[tuple[tuple[Step, ...], str]]:
+    def _mistakes(self, name: str, parts: Any) -> Iterator[tuple[tuple[PathStep, ...], str]]:
         """Give the mistakes of one calendar. Add it if it has none."""
         if not isinstance(parts, dict):
             yield (), f"calendar '{shown(name, 60)}' must be a table of {', '.join(KEYS)}"

@@ -34,8 +34,8 @@ from everytick.domain.config import NOTICES, POLICIES, SCHEDULES, Level
 from everytick.domain.durations import duration
 from everytick.domain.names import LONGEST_NAME, checked_name
 from everytick.domain.policies import LateOverlap, Overlap, Recovery, Strategy, bounded_window, timezone
-from everytick.domain.readers import DURATION, NAMES, SCHEDULE, SWITCH, TEXT, Schema, described
-from everytick.domain.reading import names, switch
+from everytick.domain.policy_checks import names, switch
+from everytick.domain.policy_readers import DURATION, NAMES, SCHEDULE, SWITCH, TEXT, Schema, described
 from everytick.domain.templates import template_names
 from everytick.errors import EverytickError, InvalidPolicies, shown
 from everytick.runners.receivers import checked_receivers

@@ -43,10 +43,10 @@ DEEPEST = 40
 MOST_MISTAKES = 100
 """Reading stops after this many mistakes: it is probably not a file of jobs."""
 
-Step: TypeAlias = str | int
+PathStep: TypeAlias = str | int
 # What the parser gives has no types.
-Event: TypeAlias = Any
-Mark: TypeAlias = Any
+YamlEvent: TypeAlias = Any
+YamlMark: TypeAlias = Any
 
 # Tabs and line ends are layout; of the rest, what YAML itself calls printable.
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -89,7 +89,7 @@ class Mistake:
 class Several(ValueError):
     """Mistakes inside one value: the path in it, and the mistake."""
 
-    def __init__(self, found: list[tuple[tuple[Step, ...], str]]) -> None:
+    def __init__(self, found: list[tuple[tuple[PathStep, ...], str]]) -> None:
         super().__init__("; ".join(said for _, said in found))
         self.found = found
 
@@ -103,13 +103,13 @@ class YamlNode:
 
     __slots__ = ("data", "inside", "keys", "mark", "size")
 
-    def __init__(self, mark: Mark) -> None:
+    def __init__(self, mark: YamlMark) -> None:
         self.data: Any = None
         self.mark, self.size = mark, 1
-        self.inside: dict[Step, YamlNode] = _NOTHING
-        self.keys: dict[str, Mark] = _NOTHING
+        self.inside: dict[PathStep, YamlNode] = _NOTHING
+        self.keys: dict[str, YamlMark] = _NOTHING
 
-    def place_of(self, path: Sequence[Step], *, key: bool = False) -> Position:
+    def place_of(self, path: Sequence[PathStep], *, key: bool = False) -> Position:
         """Return the place of the value at a path, or of the nearest value around it; with `key`, that of its key."""
         node = self
         for position, step in enumerate(path):
@@ -156,7 +156,7 @@ class _YamlReader:
         self.mistakes: list[Mistake] = []
         self._anchors: dict[str, YamlNode | None] = {}
         self._left = MOST_NODES
-        self._next: Callable[[], Event]
+        self._next: Callable[[], YamlEvent]
 
     def note(self, place: Position, reason: str) -> None:
         """Add a mistake, and read on unless there are too many."""
@@ -189,7 +189,7 @@ class _YamlReader:
                 root = self._node(event, 0)
         return root
 
-    def _node(self, event: Event, depth: int) -> YamlNode:
+    def _node(self, event: YamlEvent, depth: int) -> YamlNode:
         kind, anchor = event.__class__, event.anchor
         if kind is AliasEvent:
             return self._known(event)
@@ -212,7 +212,7 @@ class _YamlReader:
             self._anchors[anchor] = node
         return node
 
-    def _plain(self, event: Event, depth: int) -> YamlNode | None:
+    def _plain(self, event: YamlEvent, depth: int) -> YamlNode | None:
         """Return the node of a plain value, which most are. None if it has an anchor, a tag or values inside."""
         if event.__class__ is not ScalarEvent or event.tag is not None or event.anchor is not None:
             return None
@@ -223,7 +223,7 @@ class _YamlReader:
         node.data = self._scalar(event)
         return node
 
-    def _known(self, event: Event) -> YamlNode:
+    def _known(self, event: YamlEvent) -> YamlNode:
         anchor, name = event.anchor, shown(event.anchor, 60)
         if anchor not in self._anchors:
             raise _Refused(_place(event.start_mark), f"*{name} stands for nothing: no &{name} comes before it")
@@ -234,7 +234,7 @@ class _YamlReader:
         self._spend(node.size, event)
         return node
 
-    def _spend(self, nodes: int, event: Event) -> None:
+    def _spend(self, nodes: int, event: YamlEvent) -> None:
         self._left -= nodes
         if self._left < 0:
             raise _Refused(_place(event.start_mark), f"the file holds more than {MOST_NODES:,} values: split it")
@@ -265,7 +265,7 @@ class _YamlReader:
                 node.keys[key], node.inside[key], data[key] = event.start_mark, one, one.data
         node.data = data
 
-    def _key(self, event: Event) -> str:
+    def _key(self, event: YamlEvent) -> str:
         """Return the key as text, also if it looks like another type: `on:` and `404:`."""
         if event.__class__ is not ScalarEvent:
             raise _Refused(_place(event.start_mark), "a key must be plain text, not a list, a table or an alias")
@@ -277,7 +277,7 @@ class _YamlReader:
         self._refuse_control(text, event)
         return text
 
-    def _scalar(self, event: Event) -> Any:
+    def _scalar(self, event: YamlEvent) -> Any:
         text: str = event.value
         # Only a plain scalar may be anything but text.
         if event.implicit[0]:
@@ -290,7 +290,7 @@ class _YamlReader:
         self._refuse_control(text, event)
         return text
 
-    def _refuse_control(self, text: str, event: Event) -> None:
+    def _refuse_control(self, text: str, event: YamlEvent) -> None:
         if not text.isprintable() and (found := _CONTROL.search(text)):
             reason = f"'{shown(text, 60)}' holds the control character U+{ord(found.group()):04X}: remove it"
             self.note(_place(event.start_mark), reason)
@@ -337,18 +337,18 @@ def _unparsed(error: Any, text: str) -> _Refused:
     return _Refused(place, known or f"not YAML: {shown(problem)}{f' ({shown(context)})' if context else ''}")
 
 
-def _refuse_directives(event: Event) -> None:
+def _refuse_directives(event: YamlEvent) -> None:
     if event.tags:
         raise _Refused(_place(event.start_mark), "%TAG is refused: files hold plain data")
     if event.version not in (None, (1, 2)):
         raise _Refused(_place(event.start_mark), "files are read as YAML 1.2: leave out the %YAML line")
 
 
-def _refuse_tag(event: Event) -> None:
+def _refuse_tag(event: YamlEvent) -> None:
     if event.tag is not None:
         reason = f"the tag '{shown(event.tag, 60)}' is refused: files hold plain data, write the value"
         raise _Refused(_place(event.start_mark), reason)
 
 
-def _place(mark: Mark) -> Position:
+def _place(mark: YamlMark) -> Position:
     return Position(mark.line + 1, mark.column + 1)

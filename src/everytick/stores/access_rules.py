@@ -14,6 +14,7 @@ MOST_SESSIONS = 1000
 """Most sessions that are listed: a page shows no more."""
 
 _LONGEST_NAME = 100
+"""Characters of a user's name."""
 
 
 def name_of_failures(name: str) -> str:

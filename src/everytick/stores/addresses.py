@@ -18,7 +18,7 @@ _REDIS = ("redis", "rediss", "valkey", "valkeys")
 
 
 class AnyStore(Store, PlanStore, RunStore, JobStore, HistoryStore, PromiseStore, QuestionStore, Protocol):
-    """A whole store: all six parts of the seam in one object."""
+    """A whole store: all parts of the seam but `AccessStore` in one object."""
 
 
 def checked_address(address: object) -> str:
@@ -69,8 +69,8 @@ async def migration_of(address: StoreAddress) -> int:
     if address.file is not None:
         from functools import partial
 
-        from everytick.stores.sqlite.calls import in_own_thread
         from everytick.stores.sqlite.opening import applied as applied_to_file
+        from everytick.stores.sqlite.thread_calls import in_own_thread
 
         file = address.file
         return await in_own_thread(partial(applied_to_file, file, address.driver), f"everytick looking at {file.name}")

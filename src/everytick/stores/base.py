@@ -319,15 +319,6 @@ class HistoryFilter:
     cursor: str | None = None
 
 
-@value(frozen=True)
-class IdRange:
-    """The ids of occurrences from `first` through `last`, as a question of `existing`: at most `limit` of them."""
-
-    first: str
-    last: str
-    limit: int = 100
-
-
 @value
 class Page:
     """A part of the history, newest first. `cursor` asks for the next page; it is None on the last one."""
@@ -355,6 +346,11 @@ class NodeRecord:
     def is_alive(self, now: datetime, silence: timedelta) -> bool:
         """Whether its last beat is at most `silence` old, by the store's clock. For people, never for a take-over."""
         return self.beats > 0 and now - self.beat_at <= silence
+
+
+@value
+class Nodes(Question[Sequence[NodeRecord]]):
+    """Which nodes have beaten, and which other names own an occurrence? By id."""
 
 
 @value

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from everytick.domain.config import SCHEDULES, Level, Overrides, Settings, nothing, overrides
 from everytick.domain.job import Job, TaskDefinition, restored_job
 from everytick.domain.parameters import Parameters
-from everytick.domain.reading import as_data
+from everytick.domain.policy_checks import as_data
 from everytick.domain.schedule import Schedule
 from everytick.domain.templates import FromTemplates
 from everytick.errors import InvalidSchedule, shown
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from everytick.schedules.calendars import Calendar
 
 FORMAT = 1
+"""The version of the text's form. It goes up with a change that older code cannot read."""
+
 # A schedule may name a calendar, and a payload may be large and is seldom another job's too.
 _UNSHARED = (*SCHEDULES, "payload")
 _NONE: Mapping[str, "Calendar"] = {}

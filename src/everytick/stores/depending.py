@@ -58,9 +58,9 @@ def refuse_circles(changed: Iterable[str], needed_by: Callable[[str], Iterable[s
     for name in edited:
         circle = _circle(name, needed_by, seen)
         if circle is not None:
-            first = next((place for place, each in enumerate(circle) if each in edited), 0)
+            first = next((place for place, name in enumerate(circle) if name in edited), 0)
             told = [*circle[first:], *circle[:first], circle[first]]
-            path = " → ".join(f"'{shown(each, 40)}'" for each in told)
+            path = " → ".join(f"'{shown(name, 40)}'" for name in told)
             raise InvalidPolicies(
                 told[0], f"depends_on goes in a circle: {path}", ("leave out one depends_on of these",)
             )

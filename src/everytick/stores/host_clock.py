@@ -15,8 +15,8 @@ _log = logging.getLogger(__name__)
 _STEP = timedelta(seconds=1)
 """A wall clock that is behind by less is slewed to: time stands still until it has caught up."""
 
-_LASTS = 5.0
-"""Seconds that a step back must last until it is followed: shorter ones come from hosts that resume, and pass."""
+_LASTS_SECONDS = 5.0
+"""How long a step back must last until it is followed: shorter ones come from hosts that resume, and pass."""
 
 
 def _elapsed() -> float:
@@ -52,7 +52,7 @@ class HostClock:
             return self._latest
         if self._behind_since is None:
             self._behind_since = elapsed
-        if elapsed - self._behind_since < _LASTS:
+        if elapsed - self._behind_since < _LASTS_SECONDS:
             self._latest = max(counted, self._latest)
             return self._latest
         _log.warning(

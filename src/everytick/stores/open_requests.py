@@ -136,7 +136,7 @@ def shows_backfill(asked: tuple[Request, bool]) -> bool:
 
 def without_backfills(requests: Sequence[Request]) -> list[Request]:
     """Return the requests that ask for one occurrence each."""
-    return [each for each in requests if each.cause is not Cause.BACKFILL or each.scheduled_for is not None]
+    return [request for request in requests if request.cause is not Cause.BACKFILL or request.scheduled_for is not None]
 
 
 @value
@@ -160,14 +160,14 @@ def pasts_asked(
     if since is None:
         return []
     wanted = [
-        PastAsked(each.key, each.scheduled_for - MICROSECOND, each.scheduled_for)
-        for each in requests
-        if each.cause is Cause.BACKFILL and each.scheduled_for is not None
+        PastAsked(request.key, request.scheduled_for - MICROSECOND, request.scheduled_for)
+        for request in requests
+        if request.cause is Cause.BACKFILL and request.scheduled_for is not None
     ]
     if backfill is not None and not backfill.order.as_of_now:
         order = backfill.order
         wanted.append(PastAsked(order.key, backfill.after, backfill.through, order.newest_first))
-    return [each for each in wanted if each.after < since]
+    return [past for past in wanted if past.after < since]
 
 
 def past_of(asked: PastAsked, versions: Sequence[tuple[datetime | None, Edition | None]]) -> Past:

@@ -34,9 +34,7 @@ from everytick.stores.base import (
     CommitAnswer,
     Committed,
     HistoryFilter,
-    IdRange,
     JobRecord,
-    NodeRecord,
     NodeScope,
     Offer,
     Orders,
@@ -99,9 +97,10 @@ class Store(Protocol):
     async def settle_clock(self) -> Sequence[tuple[str, datetime]]:
         """Correct the times that were written while the clock was ahead; called at a start and after a step back.
 
-        A parked retry that is further away than its own wait is set to that wait. Jobs whose `wake_at` lies
-        ahead for this reason are due now. Returns the names and watermarks of jobs whose watermark lies more than a
-        minute ahead: their instants up to it are not planned again until `rewind` sets the watermark back.
+        A parked retry that is further away than its own wait is set to that wait. A stop that was obeyed ahead counts
+        as obeyed now. Jobs whose `wake_at` lies ahead for this reason are due now. Returns the names and watermarks of
+        jobs whose watermark lies more than a minute ahead: their instants up to it are not planned again until
+        `rewind` sets the watermark back.
         """
         ...
 
@@ -146,14 +145,25 @@ class PlanStore(Protocol):
         ...
 
 
+class BeatVerb(Protocol):
+    """The verb of a node's beat."""
+
+    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
+        """Record that the node lives, as `RunStore.beat` does.
+
+        The orders may be left out while the node's loop stands still: it could not carry them out.
+        """
+        ...
+
+
 class RunStore(Protocol):
     """The verbs of claims, steps, beats and the reaper."""
 
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of its scope, by priority, then age.
 
-        The claim is the durable start. Of a reach that is limited or braked it gives no more than may start now, and
-        others of the scope all the same.
+        The claim is the durable start. If a reach is limited or braked, at most as many as may start now; other
+        occurrences are given as usual.
         """
         ...
 
@@ -224,10 +234,11 @@ class RunStore(Protocol):
         """Record that these reports were delivered. A report may be delivered twice; it is never lost."""
         ...
 
-    def apart(self) -> "AbstractAsyncContextManager[RunStore] | None":
-        """Give the same store for the event loop of another thread. None if it serves one loop only.
+    def apart(self) -> AbstractAsyncContextManager[BeatVerb] | None:
+        """Give what beats on the event loop of another thread, for the node whose loop calls this.
 
-        It is a context manager, since a connection must be closed on the loop that opened it.
+        None if the store serves one loop only. It is a context manager, since a connection must be closed on the loop
+        that opened it.
         """
         ...
 
@@ -263,8 +274,8 @@ class JobStore(Protocol):
 
         A run becomes an occurrence with the run's status. If the id has an occurrence that another node has begun,
         that one stays and the handle is None. A repeated call returns the same handles. A run with an owner belongs
-        to that node, as if it had claimed it. The watermark moves to that of the node if it had reached the point
-        where the node began; else it stays.
+        to that node, as if it had claimed it. The watermark becomes the node's, if it had reached the point
+        where the node began.
         """
         ...
 
@@ -303,7 +314,7 @@ class JobStore(Protocol):
 
 
 class HistoryStore(Protocol):
-    """The verbs of history and of nodes."""
+    """The verbs of history."""
 
     async def history(self, filter: HistoryFilter) -> Page:
         """Return a page of occurrences, newest first."""
@@ -311,18 +322,6 @@ class HistoryStore(Protocol):
 
     async def whole(self, occurrence_id: str) -> Whole:
         """Return one occurrence with its runs and attempts."""
-        ...
-
-    async def existing(self, occurrence_ids: Collection[str] | IdRange) -> frozenset[str]:
-        """Return those of these ids that have an occurrence, whatever its status.
-
-        A page of the history cannot tell: a moved instant keeps its id, but not its time. Of a range also the ids
-        that open requests ask for, since people type the beginning of those too.
-        """
-        ...
-
-    async def nodes(self) -> Sequence[NodeRecord]:
-        """Return every node that has beaten and every other owner of an occurrence, by id."""
         ...
 
     async def prune(self, limit: int = 1000) -> int:
@@ -415,9 +414,9 @@ class QuestionStore(Protocol):
         ...
 
     async def fold(self, limit: int = 1000) -> int:
-        """Add what has ended to what answers are read from, up to `limit` occurrences. Return how many it looked at.
+        """Count up to `limit` ended occurrences in the rollups. Return how many it looked at.
 
-        No answer depends on when this is done, but how long it takes to find does; only the lengths of very many jobs
-        are as old as the last call. Several nodes may do it at once.
+        Answers do not depend on when this is done; how fast they are found does. Only the lengths of the runs of very
+        many jobs are as old as the last call. Several nodes may do it at once.
         """
         ...

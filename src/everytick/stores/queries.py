@@ -4,6 +4,7 @@ A query that is not declared, or a declaration without a query, is an error at i
 """
 
 import re
+from collections.abc import Mapping
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,7 @@ T = TypeVar("T")
 _NAME = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
 _TABLE = re.compile(r"^create table ([\w.]+)", re.MULTILINE)
 _CODE = re.compile(r"\{([a-z_.]+)\}")
+_PART = re.compile(r"«(\w+)»")
 _MIGRATION = re.compile(r"(?P<number>\d{4})_(?P<name>\w+)\.sql")
 
 
@@ -49,16 +51,11 @@ def read_text(package: str, file: str) -> str:
     return folder_of(package).joinpath(file).read_text("utf-8")
 
 
-def load_queries(kind: type[T], package: str, file: str = "queries.sql") -> T:
-    """Return a `kind` whose annotated names are the queries of the package's file.
+def bind_queries(kind: type[T], text: str, where: str) -> T:
+    """Return a `kind` whose annotated names are the queries of this text; the names of both must be the same.
 
     Each query begins with a line `-- its_name --` and a comment that says what it guarantees.
     """
-    return bind_queries(kind, read_text(package, file), f"{package}/{file}")
-
-
-def bind_queries(kind: type[T], text: str, where: str) -> T:
-    """Return a `kind` with the queries of this text; the names of both must be the same."""
     bound = kind()
     for name, query in declared_queries(kind, text, where).items():
         setattr(bound, name, with_codes(query))
@@ -84,6 +81,11 @@ def may_be_absent(declared: object) -> bool:
 def with_codes(text: str) -> str:
     """Return the text with codes in the place of their names, as in `status = {pending}`; other braces stay."""
     return _CODE.sub(lambda named: str(IN_SQL.get(named[1], named[0])), text)
+
+
+def with_parts(text: str, parts: Mapping[str, str]) -> str:
+    """Return the text with parts in the place of their names, as in `select «claim»`; an unknown name is an error."""
+    return _PART.sub(lambda named: parts[named[1]], text)
 
 
 def split_queries(text: str, where: str) -> dict[str, str]:

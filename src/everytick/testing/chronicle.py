@@ -132,12 +132,12 @@ class Chronicle:
             self._fail(job, "no run failed" + ("" if error is None else f" with {error!r} in its error"))
 
     def _check(
-        self, job: str, deed: str, found: Iterable[Entry], instants: tuple[datetime | str, ...], times: int | None
+        self, job: str, deed: str, entries: Iterable[Entry], instants: tuple[datetime | str, ...], times: int | None
     ) -> None:
-        expected, actual = [instant(moment) for moment in instants], [entry.scheduled_for for entry in found]
+        expected, actual = [instant(moment) for moment in instants], [entry.scheduled_for for entry in entries]
         if expected and actual != expected:
             self._fail(job, f"should {deed} exactly at {_listed(expected)}")
-        number = sum(entry.count or _MOST_LISTED for entry in found)
+        number = sum(entry.count or _MOST_LISTED for entry in entries)
         if times is not None and number != times:
             self._fail(job, f"should {deed} {times} times, and it was {number} times")
         if not expected and times is None and not actual:

@@ -1,7 +1,7 @@
 """The driven node of the test kit: a node without its loops, which acts only when it is told to.
 
-It decides, claims and runs with the node's own planner and engine, and hears whom it shall
-stop after every look. What it leaves out is what a test does without: the loop of the
+It decides, claims and runs with the node's own planner and engine, and hears after every
+look which occurrences it shall stop. What it leaves out is what a test does without: the loop of the
 heartbeat, the reaper and the janitor.
 """
 
@@ -125,8 +125,9 @@ class DrivenNode:
     async def _plan(self) -> int:
         planned = 0
         await self._node.look_around()
-        while found := (await self._planner.round()).jobs:
-            planned += found
+        while jobs := (await self._planner.round()).jobs:
+            planned += jobs
+            await self._node.rollouts.settle()
         await self._obey()
         return planned
 

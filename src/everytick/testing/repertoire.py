@@ -23,9 +23,9 @@ def functions_of(app: Everytick, jobs: Sequence[Job], instead: Functions) -> dic
             )
     return {
         job.id: {
-            task.name: found
+            task.name: body
             for task in job.tasks
-            if (found := _function(job.name, task.name, own.get(job.name, {}), instead)) is not None
+            if (body := _function(job.name, task.name, own.get(job.name, {}), instead)) is not None
         }
         for job in jobs
     }

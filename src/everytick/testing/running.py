@@ -20,8 +20,8 @@ from everytick.testing.driven_node import DrivenNode
 from everytick.testing.repertoire import Functions, Inline, functions_of
 from everytick.testing.virtual import VirtualLoop, run_virtually
 
-Moment = datetime | str
-Deed = Callable[[], Awaitable[Any]]
+GivenTime = datetime | str
+TimedDeed = Callable[[], Awaitable[Any]]
 
 
 @contextmanager
@@ -76,12 +76,12 @@ async def _brought(app: Everytick, store: AnyStore) -> list[Job]:
 
 def simulate(
     app: Everytick,
-    start: Moment,
-    until: Moment,
+    start: GivenTime,
+    until: GivenTime,
     *,
     instead: Functions | None = None,
-    outages: Iterable[tuple[Moment, Moment]] = (),
-    at: Mapping[str, Deed] | Mapping[datetime, Deed] | None = None,
+    outages: Iterable[tuple[GivenTime, GivenTime]] = (),
+    at: Mapping[str, TimedDeed] | Mapping[datetime, TimedDeed] | None = None,
 ) -> Chronicle:
     """Run the application from `start` through `until` on virtual time, and return the chronicle.
 
@@ -105,10 +105,10 @@ def _timeline(
     begin: datetime,
     end: datetime,
     outages: list[tuple[datetime, datetime]],
-    at: Mapping[str, Deed] | Mapping[datetime, Deed],
-) -> list[tuple[datetime, bool | Deed | None]]:
+    at: Mapping[str, TimedDeed] | Mapping[datetime, TimedDeed],
+) -> list[tuple[datetime, bool | TimedDeed | None]]:
     """Return the outside events in order of time: True when a node starts, False when it stops, None at the end."""
-    events: list[tuple[datetime, bool | Deed | None]] = [(instant(moment), deed) for moment, deed in at.items()]
+    events: list[tuple[datetime, bool | TimedDeed | None]] = [(instant(moment), deed) for moment, deed in at.items()]
     last = begin
     for down, up in sorted(outages):
         if not last <= down < up:
@@ -124,7 +124,7 @@ def _timeline(
 async def _simulated(
     app: Everytick,
     begin: datetime,
-    timeline: list[tuple[datetime, bool | Deed | None]],
+    timeline: list[tuple[datetime, bool | TimedDeed | None]],
     instead: Functions,
     loop: VirtualLoop,
 ) -> Chronicle:

@@ -103,12 +103,12 @@ def _is_in_loop() -> bool:
 
 def _in_thread(run: Callable[[], T]) -> T:
     """Run the function in a new thread, which has no loop, and wait for it."""
-    found: list[T] = []
+    results: list[T] = []
     raised: list[BaseException] = []
 
     def guarded() -> None:
         try:
-            found.append(run())
+            results.append(run())
         except BaseException as error:  # noqa: BLE001, it is raised again in the thread that waits
             raised.append(error)
 
@@ -117,4 +117,4 @@ def _in_thread(run: Callable[[], T]) -> T:
     thread.join()
     if raised:
         raise raised[0]
-    return found[0]
+    return results[0]

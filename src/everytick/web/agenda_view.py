@@ -8,11 +8,9 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from everytick.domain.agenda import EPOCH, QUARTER
 from everytick.domain.values import value
 from everytick.web import words
 from everytick.web.pictures.agenda_bar import agenda_bar
-from everytick.web.words import WEEKDAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -214,44 +212,6 @@ def clock_said(at: datetime, job: str, changes: Sequence[ZoneChange]) -> str:
     return ""
 
 
-# ------------------------------------------------------------------------------------------------------------ load
-
-
-def by_hour(quarters: Mapping[int, int], viewer: Viewer) -> tuple[tuple[int, ...], ...]:
-    """Return the starts of each hour of the week on the viewer's clock, Monday first."""
-    counts = [[0] * 24 for _ in WEEKDAYS]
-    for quarter, number in quarters.items():
-        local = viewer.local(EPOCH + quarter * QUARTER)
-        counts[local.weekday()][local.hour] += number
-    return tuple(map(tuple, counts))
-
-
-def fullest(counts: Sequence[Sequence[int]]) -> tuple[int, int, int] | None:
-    """Return the fullest hour of the week: weekday, hour, starts. None if nothing is planned."""
-    number, day, hour = max((count, -day, -hour) for day, some in enumerate(counts) for hour, count in enumerate(some))
-    return (-day, -hour, number) if number else None
-
-
-def emptiest(counts: Sequence[Sequence[int]]) -> tuple[int, int, int] | None:
-    """Return the longest stretch of hours in which least starts from Monday to Friday: begin, end, starts in them.
-
-    None if every hour is as full as the others.
-    """
-    sums = [sum(counts[day][hour] for day in range(5)) for hour in range(24)]
-    least = min(sums)
-    is_empty = [count <= least * 1.1 for count in sums]
-    best = max(range(24), key=lambda hour: (_run(is_empty, hour), -hour))
-    length = _run(is_empty, best)
-    if length == 24:
-        return None
-    return best, (best + length) % 24, sum(sums[(best + each) % 24] for each in range(length))
-
-
-def _run(is_empty: Sequence[bool], first: int) -> int:
-    """Return how many empty hours follow each other from this one on, around midnight too."""
-    return next((length for length in range(24) if not is_empty[(first + length) % 24]), 24)
-
-
 # ------------------------------------------------------------------------------------------------------ collisions
 
 
@@ -269,22 +229,22 @@ def crowd_rows(crowds: Sequence[Crowd], viewer: Viewer, most: int = _MOST_CROWDS
     for crowd in crowds:
         if crowd.at > viewer.now:
             at_time.setdefault(f"{viewer.local(crowd.at):%H:%M:%S}", []).append(crowd)
-    rows = [row for same in at_time.values() for row in _repeated(sorted(same, key=lambda each: each.at), viewer)]
+    rows = [row for same in at_time.values() for row in _repeated(sorted(same, key=lambda crowd: crowd.at), viewer)]
     rows.sort(key=lambda row: (-row.crowd.waiting, -row.crowd.starts, row.crowd.at))
     return rows[:most]
 
 
 def _repeated(same: Sequence[Crowd], viewer: Viewer) -> Iterator[CrowdRow]:
-    days = {viewer.local(each.at).weekday() for each in same}
-    most = max(same, key=lambda each: each.starts)
-    usual = [each for each in same if each.starts >= most.starts * (1 - _ALIKE)]
+    days = {viewer.local(crowd.at).weekday() for crowd in same}
+    most = max(same, key=lambda crowd: crowd.starts)
+    usual = [crowd for crowd in same if crowd.starts >= most.starts * (1 - _ALIKE)]
     clock = viewer.clock(most.at)
     if len(usual) == len(same) and len(days) == 7:
         yield CrowdRow(f"every day {clock}", most)
     elif len(usual) == len(same) and days == {0, 1, 2, 3, 4}:
         yield CrowdRow(f"Mon to Fri {clock}", most)
     else:
-        rest = [each for each in same if each not in usual]
-        yield from (CrowdRow(f"{viewer.day(each.at)} {viewer.clock(each.at)}", each) for each in usual)
+        rest = [crowd for crowd in same if crowd not in usual]
+        yield from (CrowdRow(f"{viewer.day(crowd.at)} {viewer.clock(crowd.at)}", crowd) for crowd in usual)
         if rest:
             yield from _repeated(rest, viewer)

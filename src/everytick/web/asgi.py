@@ -14,6 +14,7 @@ from everytick.web import api, health, metrics, pages, static
 from everytick.web.agenda_cache import AgendaCache
 from everytick.web.asking import Identify
 from everytick.web.csrf import FormCookie
+from everytick.web.head_requests import HeadAsGet
 from everytick.web.headers import Headers
 from everytick.web.identity import Identity
 from everytick.web.kept_pages import KeptPages
@@ -46,7 +47,7 @@ class Service:
 
     def __init__(self, app: FastAPI, access: AccessSettings) -> None:
         self.app = app
-        bounded = RateLimits(BodyLimits(FormCookie(NamesWithSlashes(app))), app.state.rates)
+        bounded = RateLimits(BodyLimits(HeadAsGet(FormCookie(NamesWithSlashes(app)))), app.state.rates)
         self._whole: ASGIApp = Headers(TrustedProxies(bounded, access))
 
     def end(self) -> None:

@@ -80,7 +80,7 @@ class StreamReader:
 class NeedsRole:
     """Lets a person with a role through: on the job that the path names, or on all.
 
-    `on_each` is for a route about many jobs that its body or filter names: it lets everybody in who has the role on
+    `on_each` is for a route about many jobs that its body or filter names: it lets a person in who has the role on
     some, and the route looks at each job by itself. `without_store` is for one that says something while the store is
     silent; every other one is refused then, before it waits for the store.
     """
@@ -95,7 +95,7 @@ class NeedsRole:
         if not self._without_store:
             await pulse_of(request).feel()
         if not (who.may(self.role) or (who.grants and await self._may_by_grant(request, tick, who))):
-            raise Problem(403, "not_allowed", f"{who.name} is {who.role}, and this needs {self.role}")
+            raise Problem(403, "not_allowed", f"this needs {self.role}: {who.name} is {who.role}")
         # Here, so that no route can forget to sign what it changes.
         with tick.acting_as(who.doer):
             yield who

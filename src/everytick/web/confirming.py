@@ -76,11 +76,11 @@ class Confirming:
         if self.deed.has_payload:
             self.payload = payload_form(self.doing.tick, self.doing.job.job)
         viewer_zone, typed = self.doing.viewer.info, self.doing.typed
-        own = read_fields([each.field for each in self.fields], typed, viewer_zone, OWN)
+        own = read_fields([asked_field.field for asked_field in self.fields], typed, viewer_zone, OWN)
         taken = read_fields(self.payload.fields, typed, self.payload.zone)
         self.values, self.given = own.payload, taken.payload
         found = [*own.mistakes, *taken.mistakes]
-        self.mistakes = [each for each in found if is_sent or typed.get(each.name)]
+        self.mistakes = [mistake for mistake in found if is_sent or typed.get(mistake.name)]
         try:
             self.prospect = await self.deed.foresee(self.doing, self.values)
         except _REFUSALS as error:
@@ -90,8 +90,10 @@ class Confirming:
         """Tell an error beside the field whose value it names, else on top."""
         told = getattr(error, "text", getattr(error, "given", getattr(error, "name", None)))
         name = next((name for name, given in self.values.items() if told is not None and given == told), "")
+        if isinstance(error, errors.InvalidPolicies) and "policies" in self.values:
+            name = name or "policies"
         text = localized(str(error), self.doing.viewer)
-        if not any(each.name == name and name for each in self.mistakes):
+        if not any(mistake.name == name and name for mistake in self.mistakes):
             self.mistakes.append(FormMistake(name, text))
         if not is_sent and not name:
             self.prospect = Prospect(refusal=words.sentence(text))
@@ -168,8 +170,8 @@ class Confirming:
             "asked": self.fields,
             "payload": self.payload,
             "typed": self._shown(),
-            "mistakes": {each.name: each.text for each in self.mistakes if each.name},
-            "listed_mistakes": [(each, self._label(each.name)) for each in self.mistakes],
+            "mistakes": {mistake.name: mistake.text for mistake in self.mistakes if mistake.name},
+            "listed_mistakes": [(mistake, self._label(mistake.name)) for mistake in self.mistakes],
             "prospect": self.prospect,
             "hidden": self._hidden(),
             "guard": self.guard,
@@ -186,7 +188,7 @@ class Confirming:
 
     def _shown(self) -> dict[str, str]:
         """Return what stands in the inputs: what was typed, else the defaults."""
-        own = [each.field for each in self.fields]
+        own = [asked_field.field for asked_field in self.fields]
         found = {**typed_defaults(own, OWN), **typed_defaults(self.payload.fields)}
         is_sent = self.request.method == "POST"
         for field, name, zone in self._inputs():
@@ -201,11 +203,11 @@ class Confirming:
         return found
 
     def _inputs(self) -> list[tuple[FormField, str, Any]]:
-        own = [(each.field, each.field.name, self.doing.viewer.info) for each in self.fields]
+        own = [(asked_field.field, asked_field.field.name, self.doing.viewer.info) for asked_field in self.fields]
         return [*own, *((field, name, self.payload.zone) for field, name in self.payload.inputs())]
 
     def _label(self, name: str) -> str:
-        labels = {each.field.name: each.label for each in self.fields}
+        labels = {asked_field.field.name: asked_field.label for asked_field in self.fields}
         return labels.get(name) or name.removeprefix("p.")
 
 

@@ -26,7 +26,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 FIELD, HEADER = "csrf", "x-csrf-token"
 FORM_COOKIE, SESSION_COOKIE = "everytick_form", "everytick_session"
 
-_NEW_SECRET = "everytick_new_form_secret"
+_NEW_SECRET = "everytick_new_form_secret"  # noqa: S105, the name of a value
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{20,128}", re.ASCII)
 _TOKEN_BYTES = 32

@@ -54,7 +54,7 @@ def _read_as(rule: Cron, dialect: str, now: datetime) -> Elsewhere:
     assert isinstance(other, Cron), "without a window it is plain"
     if _next(other, now) != _next(rule, now):
         return Elsewhere(name, f"means something else: {other.describe()}", there)
-    differing = [each for each in (_gap_words(rule, other), _fold_words(rule, other)) if each]
+    differing = [difference for difference in (_gap_words(rule, other), _fold_words(rule, other)) if difference]
     said = "the same days and times" if not differing else f"the same days; {' and '.join(differing)}"
     return Elsewhere(name, said)
 

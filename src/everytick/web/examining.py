@@ -332,4 +332,4 @@ def _bound_cron(part: Cron) -> Cron:
 def _change_note(changes: Sequence[ClockPicture], zone: Zone) -> str:
     if not changes:
         return f"the clocks of {zone.name} do not change"
-    return "" if any(each.said for each in changes) else "this schedule is not touched"
+    return "" if any(change.said for change in changes) else "this schedule is not touched"

@@ -42,6 +42,7 @@ class FieldKind(StrEnum):
     LINES = "list of text"
     MODEL = "fields"
     JSON = "JSON"
+    DOCUMENT = "document"
 
 
 @value(frozen=True)
@@ -230,14 +231,14 @@ def _parts(plain: Any, depth: int) -> tuple[FormField, ...]:
     if is_dataclass(plain):
         return tuple(
             _field(
-                each.name,
-                hints.get(each.name, each.type),
-                UNSET if each.default is MISSING else each.default,
-                is_required=each.default is MISSING and each.default_factory is MISSING,
+                field.name,
+                hints.get(field.name, field.type),
+                UNSET if field.default is MISSING else field.default,
+                is_required=field.default is MISSING and field.default_factory is MISSING,
                 depth=depth,
             )
-            for each in dataclass_fields(plain)
-            if each.init
+            for field in dataclass_fields(plain)
+            if field.init
         )
     if is_typeddict(plain):
         required: frozenset[str] = getattr(plain, "__required_keys__", frozenset())
@@ -248,12 +249,12 @@ def _parts(plain: Any, depth: int) -> tuple[FormField, ...]:
     return tuple(
         _field(
             key,
-            hints.get(key, each.annotation),
-            UNSET if each.is_required() or each.default_factory is not None else each.default,
-            is_required=each.is_required(),
+            hints.get(key, field.annotation),
+            UNSET if field.is_required() or field.default_factory is not None else field.default,
+            is_required=field.is_required(),
             depth=depth,
         )
-        for key, each in own.items()
+        for key, field in own.items()
     )
 
 

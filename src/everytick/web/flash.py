@@ -28,8 +28,8 @@ _LONGEST_TEXT, _LONGEST_PLAIN = 500, 200
 
 def set_flashes(request: Request, response: Response, flashes: Sequence[Flash]) -> None:
     """Let the next page tell this."""
-    told = [asdict(each) | {"text": each.text[:_LONGEST_TEXT]} for each in flashes]
-    plain = [{"text": each.text[:_LONGEST_PLAIN], "tone": each.tone, "mark": each.mark} for each in flashes[:1]]
+    told = [asdict(flash) | {"text": flash.text[:_LONGEST_TEXT]} for flash in flashes]
+    plain = [{"text": flash.text[:_LONGEST_PLAIN], "tone": flash.tone, "mark": flash.mark} for flash in flashes[:1]]
     for some in (told, plain):
         body = urlsafe_b64encode(json.dumps(some, ensure_ascii=False).encode()).rstrip(b"=")
         signed = f"{body.decode()}.{_signature(request, body)}"
@@ -43,7 +43,7 @@ def flashes_of(request: Request) -> tuple[Flash, ...]:
     body, _, signature = (cookie_of(request, COOKIE) or "").partition(".")
     if not body or not hmac.compare_digest(_signature(request, body.encode()).encode(), signature.encode()):
         return ()
-    return tuple(Flash(**each) for each in json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+    return tuple(Flash(**data) for data in json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4))))
 
 
 def read_flashes(request: Request) -> tuple[Flash, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from everytick.domain.values import value
 from everytick.web import words
 from everytick.web.mounting import StoreMount, mount_of
+from everytick.web.paths import path_of
 from everytick.web.pictures.marks import glyph, word
 from everytick.web.words import WEEKDAYS, Viewer
 
@@ -80,7 +81,7 @@ class Flash:
 
 @value(frozen=True)
 class Frame:
-    """What `base.html` shows around a page."""
+    """What `base.html` shows around a page. A live page follows what happens; `lane` is the job that it is about."""
 
     viewer: Viewer
     page: str
@@ -91,6 +92,7 @@ class Frame:
     zone_data: str = ""
     refresh: int = 0
     is_live: bool = False
+    lane: str = ""
     is_away: bool = False
     mount: StoreMount | None = None
 
@@ -139,8 +141,8 @@ def frame_of(request: Request, path: str, viewer: Viewer | None = None) -> Frame
         "files": (badges.files, "look"),
     }
     pages = tuple(
-        replace(each, badge=marked[each.name][0], tone=marked[each.name][1]) if each.name in marked else each
-        for each in _TOP
+        replace(page, badge=marked[page.name][0], tone=marked[page.name][1]) if page.name in marked else page
+        for page in _TOP
     )
     return Frame(
         viewer or viewer_of(request),
@@ -151,6 +153,11 @@ def frame_of(request: Request, path: str, viewer: Viewer | None = None) -> Frame
         zone_data=_zone_data(),
         mount=mount_of(request.scope),
     )
+
+
+def live_frame(request: Request, viewer: Viewer, lane: str = "", refresh: int = REFRESH_SECONDS) -> Frame:
+    """Return the frame of a page that follows what happens, to one job or to all; without script it asks again."""
+    return replace(frame_of(request, path_of(request.scope), viewer), is_live=True, lane=lane, refresh=refresh)
 
 
 @cache
@@ -179,6 +186,7 @@ def helpers(marks: str, viewer: Viewer) -> dict[str, Any]:
         "sentence": words.sentence,
         "usually": words.usually,
         "cut": words.cut,
+        "coded": _coded,
         "here_said": partial(words.without_zone, viewer.zone),
         "utc_text": words.utc_text,
         "next_time": partial(_next_time, viewer),
@@ -189,6 +197,16 @@ def helpers(marks: str, viewer: Viewer) -> dict[str, Any]:
 
 def _word(marks: str, status: str, text: str = "") -> Any:
     return word(status, marks, text)
+
+
+def _coded(text: str) -> Any:
+    """Return a text of ours in which what stands between backticks is code."""
+    from markupsafe import Markup, escape
+
+    parts = text.split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
+    )
 
 
 def _next_time(viewer: Viewer, moment: datetime) -> Any:

@@ -1,4 +1,8 @@
-"""`/livez`, `/readyz` and `/startupz`: for supervisors. With `?verbose` each check is a line."""
+"""`/livez`, `/readyz` and `/startupz`: for supervisors. With `?verbose` each check is a line.
+
+They need no sign-in. Why a check failed may name hosts and databases: it is told to those who have signed in, where the
+service has users, and to its own host where it has none.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,7 +12,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
 from everytick.app.readiness import Readiness
-from everytick.web.asking import needs
+from everytick.errors import EverytickError
+from everytick.web.asking import Identify, needs
+from everytick.web.problems import Problem
 
 router = APIRouter()
 
@@ -72,8 +78,30 @@ def _readiness(request: Request) -> Readiness:
 
 async def _answer(request: Request, checks: Mapping[str, Callable[[], Awaitable[str | None]]]) -> PlainTextResponse:
     # At once: each waits for a store that says nothing, and a supervisor waits for some seconds only.
+    is_verbose = "verbose" in request.query_params
+    asked = asyncio.ensure_future(is_known(request)) if is_verbose else None
     found = dict(zip(checks, await asyncio.gather(*(check() for check in checks.values())), strict=True))
     has_failed = any(why is not None for why in found.values())
-    lines = [f"[{'+' if why is None else '-'}] {name}: {why or 'ok'}" for name, why in found.items()]
-    shown = lines if "verbose" in request.query_params else []
+    if asked is not None and not has_failed:
+        # There is no reason to tell then, and a store that says nothing must not hold up /livez.
+        asked.cancel()
+    may_read = asked is not None and has_failed and await asked
+    shown = [check_line(name, why, may_read=may_read) for name, why in found.items()] if is_verbose else []
     return PlainTextResponse("\n".join([*shown, "failed" if has_failed else "ok", ""]), 503 if has_failed else 200)
+
+
+async def is_known(request: Request) -> bool:
+    """Whether the service knows who asks. While the store is away, it knows whom it knew before."""
+    identify: Identify = request.app.state.identify
+    try:
+        await identify(request)
+    except (Problem, EverytickError):
+        return False
+    return True
+
+
+def check_line(name: str, why: str | None, *, may_read: bool) -> str:
+    """Return the line of a check. Why it failed is for those who may read it."""
+    if why is None:
+        return f"[+] {name}: ok"
+    return f"[-] {name}: {why if may_read else 'failed; sign in to read why'}"

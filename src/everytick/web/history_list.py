@@ -32,6 +32,7 @@ MOST_LOOKED_AT = 2_000
 """Most occurrences that one page looks at for the text or the fingerprint of an error."""
 
 _AT_ONCE = 500
+"""Occurrences that one question to the store reads while errors are looked through."""
 
 
 @value(frozen=True)
@@ -141,7 +142,9 @@ async def history_page(
 
 
 async def _meant(some: Sequence[Occurrence], wanted: HistoryWanted, readable: Readable) -> Sequence[Occurrence]:
-    return [each for each in await readable(some) if wanted.has_error(each)] if wanted.has_text else some
+    if not wanted.has_text:
+        return some
+    return [occurrence for occurrence in await readable(some) if wanted.has_error(occurrence)]
 
 
 async def _part(tick: Everytick, wanted: HistoryWanted, size: int, cursor: str | None) -> HistoryPage:
@@ -167,8 +170,8 @@ async def matching(tick: Everytick, wanted: HistoryWanted, most: int, readable: 
     while looked_at < 10 * most:
         page = await _part(tick, wanted, _AT_ONCE, cursor)
         looked_at += len(page.occurrences)
-        for each in await _meant(page.occurrences, wanted, readable):
-            yield each
+        for occurrence in await _meant(page.occurrences, wanted, readable):
+            yield occurrence
             given += 1
             if given >= most:
                 return

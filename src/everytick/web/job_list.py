@@ -1,7 +1,7 @@
 """The list of jobs: the state of each, which of them a filter means, and the order in which they need a look.
 
-It asks the store for the jobs, which are kept for some seconds, for what is under way, at most 1,000 occurrences, for
-how long those usually take, and for the promises that are broken. So it says the same as the page Now.
+It says the same as the page Now, since it is made from the same answers. Beside those it asks only for what is under
+way, at most 1,000 occurrences: how long a retry waits stands there alone.
 """
 
 from __future__ import annotations
@@ -10,28 +10,23 @@ from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from everytick.app.store_access import open_store
-from everytick.domain.lookups import Breaches
 from everytick.domain.statuses import ACTIVE, OccurrenceStatus
 from everytick.domain.values import value
-from everytick.web.job_standing import overruns
-from everytick.web.words import LATE_AFTER
+from everytick.web.job_troubles import late_runs, not_run, overrunning, unplanned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime, timedelta
 
     from everytick.app import Everytick
     from everytick.domain.occurrence import Occurrence
     from everytick.domain.promises import Breach
-    from everytick.domain.questions import JobLengths
+    from everytick.domain.questions import Glance
     from everytick.stores.base import JobRecord
+    from everytick.web.known_jobs import MissedInstants
+    from everytick.web.now_board import FleetState
 
 _UNDER_WAY = 1_000
 """Most occurrences under way that are looked at. Those beyond are the oldest in line of jobs with many."""
-
-_BREACHES = 200
-"""Most broken promises that are looked at, as on the page Now."""
 
 _LONGEST_CHARACTERS = 200
 """How much of a typed filter is read."""
@@ -41,13 +36,15 @@ _S = OccurrenceStatus
 
 
 class JobState(StrEnum):
-    """What stands out of a job, most urgent first."""
+    """What stands out of a job, most urgent first. A job may be several of these: its state is the first of them."""
 
     FAILED = "failed"
     PROMISE_BROKEN = "promise_broken"
     LATE = "late"
     OVERRUNNING = "overrunning"
     PARKED = "parked"
+    COMPLETED_WITH_ERRORS = "completed_with_errors"
+    MISSED = "missed"
     AWAITING_RETRY = "awaiting_retry"
     RUNNING = "running"
     PAUSED = "paused"
@@ -62,8 +59,11 @@ _NEEDS_LOOK = (
     JobState.LATE,
     JobState.OVERRUNNING,
     JobState.PARKED,
+    JobState.COMPLETED_WITH_ERRORS,
+    JobState.MISSED,
 )
 """As on the page Now: a retry comes by itself, and needs no person yet."""
+_HOLDS = (JobState.PAUSED, JobState.DISABLED)
 _RANKS = {state: rank for rank, state in enumerate(JobState)}
 _LAST = _RANKS[JobState.PAUSED]
 """What is paused, disabled, new or fine stands in one order: by what comes next."""
@@ -108,12 +108,29 @@ class JobFilter:
 
 @value(frozen=True)
 class ListedJob:
-    """A job of the list: its state, its newest occurrence under way, and the promise that is broken now."""
+    """A job of the list: its state, and all that it is beside that, most urgent first.
+
+    `active` is its newest occurrence under way, `run` the one that is late or overruns. `breach` is the promise that it
+    broke, `missed` what it missed, and `why` is why it is not run.
+    """
 
     record: JobRecord
-    state: JobState
+    facts: tuple[JobState, ...]
     active: Occurrence | None = None
+    run: Glance | None = None
     breach: Breach | None = None
+    missed: MissedInstants | None = None
+    why: str = ""
+
+    @property
+    def state(self) -> JobState:
+        """The most urgent fact."""
+        return self.facts[0]
+
+    @property
+    def holds(self) -> tuple[JobState, ...]:
+        """Whether it is paused or disabled, where that is not its state."""
+        return tuple(fact for fact in self.facts[1:] if fact in _HOLDS)
 
     @property
     def name(self) -> str:
@@ -123,28 +140,32 @@ class ListedJob:
 
 @value(frozen=True)
 class JobList:
-    """The jobs that a filter means, in order. `counts` are those of all states, as if the filter named none."""
+    """The jobs that a filter means, in order, each with its facts. `counts` are those of all states, as if the filter
+    named none.
 
-    jobs: Sequence[ListedJob]
+    A job counts in each of its facts. `need_look` is how many need a look, and `has_node` whether a node lives. What
+    `standing_out` adds to a job is looked up when the job is shown: of ten thousand a page shows forty.
+    """
+
+    jobs: Sequence[tuple[JobRecord, tuple[JobState, ...]]]
     counts: Mapping[str, int]
     total: int
-
-    @property
-    def need_look(self) -> int:
-        """How many need a look."""
-        return sum(self.counts.get(state, 0) for state in _NEEDS_LOOK)
+    need_look: int
+    has_node: bool
+    standing_out: StandingOut
 
     def page(self, after: str, size: int) -> tuple[Sequence[ListedJob], int, bool]:
         """Return the jobs behind the one of this name, the place of the first, and whether more follow.
 
         A name that is no longer listed begins at the front.
         """
-        places = (place for place, each in enumerate(self.jobs, 1) if each.name == after)
+        places = (place for place, (record, _) in enumerate(self.jobs, 1) if record.job.name == after)
         begin = next(places, 0) if after else 0
-        return self.jobs[begin : begin + size], begin, begin + size < len(self.jobs)
+        shown = [self.standing_out.listed(record, facts) for record, facts in self.jobs[begin : begin + size]]
+        return shown, begin, begin + size < len(self.jobs)
 
 
-async def job_list(tick: Everytick, records: Iterable[JobRecord], wanted: JobFilter, now: datetime) -> JobList:
+async def job_list(tick: Everytick, fleet: FleetState, wanted: JobFilter) -> JobList:
     """Return the jobs that the filter means."""
     under_way = await tick.history(status=[str(status) for status in ACTIVE], limit=_UNDER_WAY)
     newest: dict[str, Occurrence] = {}
@@ -152,24 +173,22 @@ async def job_list(tick: Everytick, records: Iterable[JobRecord], wanted: JobFil
         held = newest.get(occurrence.job_id)
         if held is None or _urgency(occurrence) > _urgency(held):
             newest[occurrence.job_id] = occurrence
-    running = [id_ for id_, each in newest.items() if each.status is _S.RUNNING]
-    usual = await tick.lengths(running) if running else {}
-    store = await open_store(tick)
-    broken = {each.job_id: each.breach for each in await store.ask(Breaches(is_open=True, limit=_BREACHES))}
-    found = []
+    standing_out = StandingOut(fleet, newest)
+    counts_of_facts: Counter[tuple[JobState, ...]] = Counter()
+    places = []
+    records: Iterable[JobRecord] = fleet.records.values()
     for record in records if wanted.is_of_all else filter(wanted.means, records):
-        id_ = record.job.id
-        active, breach = newest.get(id_), broken.get(id_)
-        state = job_state(record, active, now, usual.get(id_), is_broken=breach is not None)
-        found.append((state, record, active, breach))
-    counts: Counter[str] = Counter([state for state, *_ in found])
-    places = [
-        (*_place(state, record), ListedJob(record, state, active, breach))
-        for state, record, active, breach in found
-        if not wanted.state or state == wanted.state
-    ]
+        facts = standing_out.facts_of(record)
+        counts_of_facts[facts] += 1
+        if not wanted.state or wanted.state in facts:
+            places.append((*_place(facts[0], record), record, facts))
+    counts: Counter[str] = Counter()
+    for facts, count in counts_of_facts.items():
+        counts.update(dict.fromkeys(facts, count))
+    needing = sum(count for facts, count in counts_of_facts.items() if facts[0] in _NEEDS_LOOK)
     # Names differ, so that no two jobs are compared.
-    return JobList([place[-1] for place in sorted(places)], counts, len(found))
+    jobs = [(record, facts) for *_, record, facts in sorted(places)]
+    return JobList(jobs, counts, counts_of_facts.total(), needing, bool(fleet.living), standing_out)
 
 
 def _urgency(occurrence: Occurrence) -> int:
@@ -182,53 +201,57 @@ def _place(state: JobState, record: JobRecord) -> tuple[int, float, str]:
     return min(_RANKS[state], _LAST), _FAR if coming is None else coming.timestamp(), record.job.name
 
 
-def job_state(
-    record: JobRecord,
-    active: Occurrence | None,
-    now: datetime,
-    usual: JobLengths | None = None,
-    *,
-    is_broken: bool = False,
-) -> JobState:
-    """Return the state of a job: what needs a look goes before what only is so."""
-    grace = record.job.settings.grace
-    if active is not None and active.status is _S.AWAITING_RETRY:
-        return JobState.AWAITING_RETRY
-    if has_failed(record):
-        return JobState.FAILED
-    if is_broken:
-        return JobState.PROMISE_BROKEN
-    if is_late(record, active, now, grace):
-        return JobState.LATE
-    if active is not None and overruns(active, usual, now):
-        return JobState.OVERRUNNING
-    if record.parked_reason is not None:
-        return JobState.PARKED
-    if active is not None and active.status is _S.RUNNING:
-        return JobState.RUNNING
-    if not record.job.enabled:
-        return JobState.DISABLED
-    if record.pause is not None:
-        return JobState.PAUSED
-    return JobState.NEVER_RAN if record.last_end is None else JobState.FINE
+class StandingOut:
+    """What was found out about the jobs that stand out. Of ten thousand jobs nearly none does."""
+
+    def __init__(self, fleet: FleetState, newest: Mapping[str, Occurrence]) -> None:
+        self._newest, self._missed = newest, fleet.missed
+        self._late, self._over = late_runs(fleet), overrunning(fleet)
+        self._broken = {record.job_id: record.breach for record in fleet.breaches}
+        self._why = {job.id: why for why, jobs in not_run(fleet).items() for job in jobs}
+        by_status = {
+            status: [id_ for id_, occurrence in newest.items() if occurrence.status is status]
+            for status in (_S.AWAITING_RETRY, _S.RUNNING)
+        }
+        self._facts: dict[str, list[JobState]] = {}
+        for state, ids in (
+            (JobState.FAILED, fleet.bad),
+            (JobState.PROMISE_BROKEN, self._broken),
+            (JobState.LATE, {**self._late, **unplanned(fleet)}),
+            (JobState.OVERRUNNING, self._over),
+            (JobState.PARKED, self._why),
+            (JobState.COMPLETED_WITH_ERRORS, fleet.with_errors),
+            (JobState.MISSED, fleet.missed),
+            (JobState.AWAITING_RETRY, by_status[_S.AWAITING_RETRY]),
+            (JobState.RUNNING, by_status[_S.RUNNING]),
+        ):
+            for id_ in ids:
+                self._facts.setdefault(id_, []).append(state)
+
+    def facts_of(self, record: JobRecord) -> tuple[JobState, ...]:
+        """Return what stands out of a job, most urgent first: at least one."""
+        facts = list(self._facts.get(record.job.id, ()))
+        if record.pause is not None:
+            facts.append(JobState.PAUSED)
+        if not record.job.enabled:
+            facts.append(JobState.DISABLED)
+        if facts:
+            return tuple(facts)
+        return _NEW if record.last_end is None else _FINE
+
+    def listed(self, record: JobRecord, facts: tuple[JobState, ...]) -> ListedJob:
+        """Return a job of the list."""
+        id_ = record.job.id
+        run = self._late[id_][0] if facts[0] is JobState.LATE and id_ in self._late else self._over.get(id_)
+        return ListedJob(
+            record,
+            facts,
+            self._newest.get(id_),
+            run,
+            self._broken.get(id_),
+            self._missed.get(id_),
+            self._why.get(id_, ""),
+        )
 
 
-def has_failed(record: JobRecord) -> bool:
-    """Whether its last run that counts failed. An attempt that failed before the last success is past."""
-    failed, success = record.last_failure_at, record.last_success
-    ended = record.last_end
-    if failed is None or ended is None or failed > ended.ended_at:
-        return False
-    return success is None or failed > success.ended_at
-
-
-def is_late(record: JobRecord, active: Occurrence | None, now: datetime, grace: timedelta) -> bool:
-    """Whether a run waits longer than the job's grace, began late, or is due and no node has planned it."""
-    if active is not None:
-        waits = active.status in (_S.PENDING, _S.QUEUED)
-        due = active.line_at or active.scheduled_for
-        began_late = active.started_at is not None and active.started_at - due >= LATE_AFTER
-        return began_late or (waits and now - due > grace)
-    coming = record.next_run
-    is_held = record.pause is not None or not record.job.enabled
-    return coming is not None and not is_held and now - coming > grace
+_NEW, _FINE = (JobState.NEVER_RAN,), (JobState.FINE,)

@@ -148,7 +148,7 @@ def target_words(target: str) -> tuple[str, str]:
     if not target.startswith("{"):
         return "function", target
     data = json.loads(target)
-    kind = next((each for each in ("command", "http", "call", "notice") if each in data), "task")
+    kind = next((key for key in ("command", "http", "call", "notice") if key in data), "task")
     said = data.get(kind)
     if kind == "http" and isinstance(said, dict):
         return kind, f"{said.get('method', 'GET')} {said.get('url', '')}"

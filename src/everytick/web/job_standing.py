@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from everytick.domain.ids import job_id
+from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.web.pictures.timeline import MOST_LANES, LaneCandidate, Urgency
 from everytick.web.words import LATE_AFTER
@@ -25,12 +26,19 @@ if TYPE_CHECKING:
 _OVER, _LEAST_OVER = 1.5, timedelta(seconds=10)
 """A run needs a look that takes half as long again as nearly all others, and at least ten seconds longer."""
 
+_OF_THE_PAST = frozenset({Cause.BACKFILL, Cause.REPLAY})
+
 _WIDE = 2
 """A run is drawn as long if it is wider than two pixels."""
 
 
 def late_by(run: Glance, now: datetime) -> timedelta:
-    """Return how long after its instant a run began, or waits by now. Under a minute it counts if it was told late."""
+    """Return how long after its instant a run began, or waits by now. Under a minute it counts if it was told late.
+
+    A backfill and a replay are asked for long after the instants that they are about: that makes them not late.
+    """
+    if run.cause in _OF_THE_PAST:
+        return timedelta(0)
     begun = run.started_at or (now if run.ended_at is None else run.scheduled_for)
     late = begun - run.scheduled_for
     return late if late >= LATE_AFTER or (run.late and late > timedelta(0)) else timedelta(0)
@@ -73,7 +81,7 @@ def _long(fleet: FleetState, axis: Axis) -> list[str]:
     wide, through, records = _WIDE * axis.pixel, axis.through, fleet.records
     due = (
         (record.next_run, id_)
-        for id_, _ in takewhile(lambda each: each[1].p50 > wide, fleet.lengths.items())
+        for id_, _ in takewhile(lambda item: item[1].p50 > wide, fleet.lengths.items())
         if (record := records.get(id_)) is not None
         and record.next_run is not None
         and record.next_run <= through
@@ -97,8 +105,8 @@ def _urgency(record: JobRecord, active: Sequence[Glance], fleet: FleetState, axi
     return Urgency.LONG if is_due and usual is not None and usual.p50 > _WIDE * axis.pixel else Urgency.QUIET
 
 
-def state_of(record: JobRecord, active: Sequence[Glance], now: datetime, *, is_bad: bool) -> str:
-    """Return the name of the glyph for how a job stands."""
+def state_of(record: JobRecord, active: Sequence[Glance], now: datetime, *, trouble: str | None) -> str:
+    """Return the name of the glyph for how a job stands. `trouble` is that of what was wrong with it last."""
     if record.pause is not None and record.pause.holds(now):
         return "paused"
     if any(run.status is OccurrenceStatus.AWAITING_RETRY for run in active):
@@ -107,6 +115,6 @@ def state_of(record: JobRecord, active: Sequence[Glance], now: datetime, *, is_b
         return "late"
     if any(run.status is OccurrenceStatus.RUNNING for run in active):
         return "running"
-    if is_bad:
-        return "failed"
+    if trouble:
+        return trouble
     return "fine" if record.job.enabled else "paused"

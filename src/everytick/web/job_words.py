@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from everytick.app import Everytick
     from everytick.app.job_overviews import JobOverview
     from everytick.domain.job import Job
     from everytick.domain.promises import PromiseState
@@ -73,6 +74,13 @@ class Hold:
 
 
 # ---------------------------------------------------------------------------------------------------------- sentences
+
+
+def definer_of(job: Job, tick: Everytick) -> str:
+    """Return who defines the job, if the next sync would undo an edit of it."""
+    if job.owner.startswith("code:"):
+        return f"the code of application {job.owner[5:]}"
+    return "a file" if job.owner in ("file", tick.jobs_owner) else ""
 
 
 def job_said(seen: JobOverview, entries: Sequence[PastEntry], viewer: Viewer) -> JobSaid:
@@ -292,7 +300,7 @@ def _change_of_length(entries: Sequence[PastEntry], viewer: Viewer) -> str:
     if abs(change) < max(_CHANGED * older.p50, timedelta(milliseconds=10)):
         return ""
     sign = "+" if change > timedelta(0) else "−"
-    return f"{sign}{rounded_length(abs(change))} since {viewer.when(good[-1].at)}"
+    return f"{sign}{rounded_length(abs(change))} since {viewer.day_or_clock(good[-1].at)}"
 
 
 def _delay_number(entries: Sequence[PastEntry]) -> JobNumber:
@@ -326,7 +334,7 @@ def promise_lines(seen: JobOverview, viewer: Viewer) -> list[PromiseLine]:
     found = []
     for kind, promised in promises_of(seen.record.job.settings).items():
         text = format_duration(promised) if isinstance(promised, timedelta) else str(promised)
-        likely = next((each for each in seen.status.forecasts if each.kind is kind), None)
+        likely = next((forecast for forecast in seen.status.forecasts if forecast.kind is kind), None)
         mark, state = _promise_state(states.get(kind), viewer)
         if likely is not None:
             mark, state = "late", sentence(localized(f"it {likely}", viewer))
@@ -343,4 +351,4 @@ def _promise_state(state: PromiseState | None, viewer: Viewer) -> tuple[str, str
         why = f": {localized(breach.reason, viewer)}" if breach.reason else ""
         return "failed", f"Broken since {viewer.when(breach.due_at)}{many}{why}."
     until = "" if state.check_at is None else f"; judged again {viewer.when(state.check_at)}"
-    return "fine", f"KeptAnswers{until}."
+    return "fine", f"Kept{until}."

@@ -8,7 +8,8 @@ within some seconds.
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from heapq import nsmallest
 
 from fastapi import Request
@@ -16,10 +17,13 @@ from fastapi import Request
 from everytick.app import Everytick
 from everytick.app.proposals import read_proposal
 from everytick.app.store_access import open_store
+from everytick.domain.decisions import Span
 from everytick.domain.job import Job
+from everytick.domain.lookups import MissedSpans, OccurrenceStatuses
 from everytick.domain.promises import promises_of
 from everytick.domain.proposals import OWNER, Proposal
-from everytick.domain.questions import band_of
+from everytick.domain.questions import Glance, QuestionBatch, band_of
+from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord
@@ -33,6 +37,18 @@ JOBS_AT_ONCE = 500
 COMING = 100
 """How many runs to come are known, the next one of each job."""
 
+MISSED_FOR = timedelta(hours=12)
+"""How long a missed instant is told of, unless a run of its job completes before."""
+
+MOST_MISSED_SPANS = 10_000
+"""Most stretches of missed instants that one question reads: one of each job after an outage of a large fleet."""
+
+MANY_INSTANTS = 10_000
+"""Instants of a span are counted up to this number."""
+
+_MOST_ENDS = 20_000
+"""Most jobs whose last end is looked at. A failure of any other is told by the times that its record has."""
+
 KEEP_FACTOR = 20.0
 """An answer that took one second is kept for twenty: then asking takes at most a twentieth of the time."""
 
@@ -43,15 +59,31 @@ _WATCHED_SECONDS = 60.0
 """How long after the last page the list is still read again."""
 
 
+_S = OccurrenceStatus
+
+
+@value(frozen=True)
+class MissedInstants:
+    """What a job has missed lately, and no good run came since: how many instants, and the last one.
+
+    `is_more` says that there may be more than `count`.
+    """
+
+    count: int
+    last_at: datetime
+    is_more: bool = False
+
+
 @value(frozen=True)
 class Listed:
     """All jobs in service, and what is found out about each of them once for as long as the list is kept.
 
     `records` are by id, in the order of their names, and `ids` by name. `by_name` are the same, sorted as Python sorts
     texts: a server may sort them in another way. `groups` are the jobs of each band, `coming` is when those run next
-    that come first. `bad` are the jobs whose last end was a failure, `needs` are the jobs by what a node must have to
-    run them, `parked` is why some are not planned. `revisions` grows with every change, `born` is when the first job
-    was made.
+    that come first. `bad` are the jobs whose last end was a failure, `with_errors` those whose last run completed with
+    errors, and `missed` are those that have missed instants since their last good run. `troubles` says which of the
+    three a job is, where it is one. `needs` are the jobs by what a node must have to run them, `parked` is why some are
+    not planned. `revisions` grows with every change, `born` is when the first job was made.
     """
 
     records: Mapping[str, JobRecord]
@@ -60,6 +92,9 @@ class Listed:
     groups: Mapping[str, Sequence[JobRecord]]
     coming: Sequence[tuple[datetime, str]]
     bad: frozenset[str]
+    with_errors: frozenset[str]
+    missed: Mapping[str, MissedInstants]
+    troubles: Mapping[str, OccurrenceStatus]
     needs: Mapping[str, Sequence[Job]]
     parked: Mapping[str, str]
     has_promises: bool
@@ -71,13 +106,20 @@ class Listed:
     @property
     def proposals(self) -> list[Proposal]:
         """The changes that wait for a second person, oldest first."""
-        return sorted((read_proposal(each.job) for each in self.proposed), key=lambda proposal: proposal.at)
+        return sorted((read_proposal(record.job) for record in self.proposed), key=lambda proposal: proposal.at)
 
 
-def listed_of(found: Sequence[JobRecord]) -> Listed:
-    """Return what pages know of these jobs."""
+def listed_of(
+    found: Sequence[JobRecord], ends: Mapping[str, OccurrenceStatus], spans: Sequence[tuple[str, Span]]
+) -> Listed:
+    """Return what pages know of these jobs.
+
+    `ends` are the statuses of the last ends in doubt, by occurrence; `spans` are the newest spans of missed instants.
+    """
     records = {record.job.id: record for record in found if record.job.owner != OWNER}
     bands = {id_: band_of(record.job) for id_, record in records.items()}
+    missed = _missed(records, spans)
+    ended = {id_: trouble for id_, record in records.items() if (trouble := trouble_of(record, ends)) is not None}
     born = (record.job.created_at for record in records.values())
     return Listed(
         records=records,
@@ -85,7 +127,10 @@ def listed_of(found: Sequence[JobRecord]) -> Listed:
         bands=bands,
         groups=_groups(records, bands),
         coming=nsmallest(COMING, _coming(records.values())),
-        bad=frozenset(id_ for id_, record in records.items() if is_bad(record)),
+        bad=frozenset(id_ for id_, trouble in ended.items() if trouble is _S.FAILED),
+        with_errors=frozenset(id_ for id_, trouble in ended.items() if trouble is _S.COMPLETED_WITH_ERRORS),
+        missed=missed,
+        troubles={**dict.fromkeys(missed, _S.MISSED), **ended},
         needs=_needing(record.job for record in records.values()),
         parked={id_: record.parked_reason for id_, record in records.items() if record.parked_reason},
         has_promises=any(promises_of(record.job.settings) for record in records.values()),
@@ -126,12 +171,89 @@ def _coming(records: Iterable[JobRecord]) -> Iterator[tuple[datetime, str]]:
             yield record.next_run, record.job.name
 
 
-def is_bad(record: JobRecord) -> bool:
-    """Whether the last thing that this job did was to fail, and no success came since."""
+def trouble_of(record: JobRecord, ends: Mapping[str, OccurrenceStatus]) -> OccurrenceStatus | None:
+    """Return FAILED or COMPLETED_WITH_ERRORS if a job ended so last; None if it is well.
+
+    All pages judge a job by this. A run that was canceled or skipped is no good one: a failure before it still counts.
+    """
+    end = record.last_end
+    status = None if end is None else ends.get(end.id)
+    if status in (_S.FAILED, _S.FAILED_STALE):
+        return _S.FAILED
+    if status in (_S.COMPLETED, _S.COMPLETED_WITH_ERRORS):
+        return None if status is _S.COMPLETED else status
+    return _S.FAILED if _has_failed_since(record) else None
+
+
+def _has_failed_since(record: JobRecord) -> bool:
+    """Whether an attempt failed since the last success, and an occurrence has ended since. A retry has not ended."""
     failed, ended, good = record.last_failure_at, record.last_end, record.last_success
     if failed is None or ended is None or ended.ended_at < failed:
         return False
     return good is None or good.ended_at < failed
+
+
+def end_in_doubt(record: JobRecord) -> str | None:
+    """Return the id of the last end of a job if its record does not tell whether it was good; else None.
+
+    A run that completed with errors counts as a success, and so does one that was good at the second attempt.
+    """
+    end, good, failed = record.last_end, record.last_success, record.last_failure_at
+    if end is None:
+        return None
+    is_well = good is not None and good.id == end.id
+    is_clean = failed is None or failed < (end.started_at or end.scheduled_for)
+    return None if is_well and is_clean else end.id
+
+
+def _missed(records: Mapping[str, JobRecord], spans: Sequence[tuple[str, Span]]) -> dict[str, MissedInstants]:
+    """Return what each job has missed since its last good run. The spans are newest first."""
+    found: dict[str, MissedInstants] = {}
+    is_cut = len(spans) >= MOST_MISSED_SPANS
+    for id_, span in spans:
+        record = records.get(id_)
+        if record is None or not is_open(record, span.through):
+            continue
+        known = found.get(id_) or MissedInstants(0, span.through)
+        is_more = is_cut or known.is_more or span.count is None
+        found[id_] = MissedInstants(known.count + (span.count or MANY_INSTANTS), known.last_at, is_more)
+    return found
+
+
+def with_moved(
+    missed: Mapping[str, MissedInstants], runs: Iterable[Glance], records: Mapping[str, JobRecord]
+) -> dict[str, MissedInstants]:
+    """Return what was missed, with the instants that were moved by hand: each of them is an occurrence of its own."""
+    found = dict(missed)
+    for run in runs:
+        record = records.get(run.job_id) if run.status is _S.MISSED else None
+        if record is not None and is_open(record, run.scheduled_for):
+            known = found.get(run.job_id) or MissedInstants(0, run.scheduled_for)
+            last_at = max(known.last_at, run.scheduled_for)
+            found[run.job_id] = MissedInstants(known.count + 1, last_at, known.is_more)
+    return found
+
+
+def is_open(record: JobRecord, missed_at: datetime) -> bool:
+    """Whether no run since has been good: like a failure, a miss leaves the list when the next run is good.
+
+    That run may be the one that made up for it: a backfill of the missed instants ends with the last of them.
+    """
+    good = record.last_success
+    return good is None or good.scheduled_for < missed_at
+
+
+async def _asked_of(
+    store: AnyStore, records: Iterable[JobRecord]
+) -> tuple[Mapping[str, OccurrenceStatus], Sequence[tuple[str, Span]]]:
+    """Return how the last ends in doubt ended, and what was missed lately."""
+    doubted = [id_ for id_ in map(end_in_doubt, records) if id_ is not None]
+    asked = (
+        OccurrenceStatuses(doubted[:_MOST_ENDS]),
+        MissedSpans(await store.now() - MISSED_FOR, MOST_MISSED_SPANS),
+    )
+    ends, missed = await store.ask(QuestionBatch(asked))
+    return ends, missed
 
 
 async def _all_jobs(store: AnyStore) -> list[JobRecord]:
@@ -142,6 +264,16 @@ async def _all_jobs(store: AnyStore) -> list[JobRecord]:
         found += part
         if len(part) < JOBS_AT_ONCE:
             return found
+
+
+async def read_jobs(store: AnyStore, cheap: float = CHEAP_SECONDS) -> Listed:
+    """Return what pages know of the jobs of a store as it is now."""
+    begin = time.monotonic()
+    found = await _all_jobs(store)
+    ends, spans = await _asked_of(store, found)
+    made = partial(listed_of, found, ends, spans)
+    # Many jobs are looked at in a thread, so that no tick of a node beside it waits.
+    return await asyncio.to_thread(made) if time.monotonic() - begin > cheap else made()
 
 
 class KnownJobs:
@@ -192,10 +324,8 @@ class KnownJobs:
     async def _ask(self, begin: float) -> Listed:
         reading = asyncio.current_task()
         try:
-            found = await _all_jobs(await open_store(self._tick))
+            listed = await read_jobs(await open_store(self._tick), self._cheap)
             took = time.monotonic() - begin
-            # Many jobs are looked at in a thread, so that no tick of a node beside it waits.
-            listed = await asyncio.to_thread(listed_of, found) if took > self._cheap else listed_of(found)
         finally:
             # If something was changed since it was asked, another has its place.
             is_current = self._reading is reading

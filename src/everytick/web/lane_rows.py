@@ -98,8 +98,8 @@ def lane_row(fleet: FleetState, sight: Sight, job_id: str, with_: LaneContext, *
         sight.spans.get(job_id, ()), snapshot, with_.axis, with_
     )
     planned = [] if snapshot is None else planned_runs(snapshot, record, with_.axis, with_)
-    state = state_of(record, active, fleet.now, is_bad=job_id in fleet.bad)
-    if state == "fine" and any(each.job_id == job_id for each in fleet.breaches):
+    state = state_of(record, active, fleet.now, trouble=fleet.troubles.get(job_id))
+    if state == "fine" and any(breach.job_id == job_id for breach in fleet.breaches):
         state = "promise"
     next_at = _next(record, planned, fleet.now)
     return LaneRow(
@@ -132,7 +132,7 @@ def _picture(
     step = axis.length / BAND_PARTS / 2
     begun = [(run.begin, run.status in FAILURES) for run in runs if axis.after < run.begin <= axis.now]
     coming = steps_of(((run.at, False) for run in shown), axis, step)
-    counts = {at: each.starts for at, each in coming.items()}
+    counts = {at: counted.starts for at, counted in coming.items()}
     return band_picture(steps_of(begun, axis, step), _going_on(counts, ahead, axis, step), axis, step)
 
 
@@ -196,7 +196,7 @@ def run_title(run: Glance, why: str, usual: JobLengths | None, now: datetime, vi
 
 def unrun(spans: Iterable[Span], snapshot: JobSnapshot | None, axis: Axis, with_: LaneContext) -> list[LaneRun]:
     """Return the instants of spans that did not run, one by one as far as their schedule is known."""
-    known = {} if snapshot is None else {each.job.version: each.job for each in snapshot.editions}
+    known = {} if snapshot is None else {edition.job.version: edition.job for edition in snapshot.editions}
     found: list[LaneRun] = []
     for span in spans:
         why = f"{span.why}, {span.detail}" if span.detail else str(span.why)
@@ -234,7 +234,7 @@ def planned_runs(snapshot: JobSnapshot, record: JobRecord, axis: Axis, with_: La
         for run in skipped_by_hand(snapshot, axis.now)
         if run.at <= axis.through
     ]
-    return sorted(found + _held(snapshot, record, axis, viewer), key=lambda each: each.at)
+    return sorted(found + _held(snapshot, record, axis, viewer), key=lambda run: run.at)
 
 
 def _held(snapshot: JobSnapshot, record: JobRecord, axis: Axis, viewer: Viewer) -> list[PlannedRun]:
@@ -307,7 +307,8 @@ def band_row(
     href: str,
 ) -> LaneRow:
     """Return the band of several jobs: how many of them begin in each step of time."""
-    starts, failed = sum(each.starts for each in counts.values()), sum(each.failed for each in counts.values())
+    starts = sum(counted.starts for counted in counts.values())
+    failed = sum(counted.failed for counted in counts.values())
     hours = (min(with_.axis.through, with_.axis.now) - with_.axis.after) / timedelta(hours=1)
     rate = words.rate(starts / hours) if hours > 0 else "–"
     bad = f", {words.number(failed)} of them failed" if failed else ""
@@ -326,11 +327,11 @@ def band_counts(
     """
     found: dict[str, dict[datetime, BandCounts]] = {}
     cells: dict[tuple[str, datetime], BandCounts] = {}
-    buckets = [each for each in buckets if axis.after < each.at < axis.through]
-    for each in buckets:
-        failed = each.tally.of(*FAILURES)
-        cells[each.group, each.at] = BandCounts(each.tally.total, failed)
-    steps = sorted({each.at for each in buckets})
+    buckets = [bucket for bucket in buckets if axis.after < bucket.at < axis.through]
+    for bucket in buckets:
+        failed = bucket.tally.of(*FAILURES)
+        cells[bucket.group, bucket.at] = BandCounts(bucket.tally.total, failed)
+    steps = sorted({bucket.at for bucket in buckets})
     for band, run in lanes:
         at = _step_with(steps, run.scheduled_for)
         if at is not None and (band, at) in cells:
@@ -359,8 +360,10 @@ def planned_counts(
 
     Of many jobs some are asked, evenly chosen, and the counts are scaled up.
     """
-    running = [each for each in records if each.job.enabled and each.pause is None and each.next_run is not None]
-    running = [each for each in running if each.next_run is not None and each.next_run <= axis.through]
+    running = [
+        record for record in records if record.job.enabled and record.pause is None and record.next_run is not None
+    ]
+    running = [record for record in running if record.next_run is not None and record.next_run <= axis.through]
     share = max(len(running) / most_jobs, 1.0)
     some = [running[int(place * share)] for place in range(min(len(running), most_jobs))]
     found: dict[datetime, float] = {}

@@ -5,26 +5,26 @@ from __future__ import annotations
 import re
 from dataclasses import field
 from datetime import timedelta
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from everytick.app.proposals import read_proposal
 from everytick.domain.decisions import Why
+from everytick.domain.headlines import fingerprint
 from everytick.domain.names import kept_once
-from everytick.domain.nodes import unknown_targets, unmet_by_need
-from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
+from everytick.errors import shown
 from everytick.web import words
-from everytick.web.job_standing import late_by, overruns
+from everytick.web.job_standing import late_by
+from everytick.web.job_troubles import late_runs, not_run, overrunning, unplanned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
-    from everytick.domain.decisions import Span
-    from everytick.domain.job import Job
     from everytick.domain.questions import FailureKind, Glance
     from everytick.stores.base import JobRecord
-    from everytick.web.now_board import FleetState, Sight
+    from everytick.web.now_board import FleetState
 
 WRONG, LOOK = "wrong", "look"
 _SILENT_SHOWN = timedelta(days=1)
@@ -32,6 +32,12 @@ _SILENT_SHOWN = timedelta(days=1)
 
 _MOST_OF_A_KIND = 50
 """Most lines of one kind: a person reads no more."""
+
+_MOST_APART = 4
+"""So many late jobs have a line each. More have one cause: too few slots, a slow host, or a slow service."""
+
+_PLACE = re.compile(r"(\d+):(\d+): (.*)", re.DOTALL)
+"""How a mistake in a file is said behind the name of the file: the line, the column, and what is wrong."""
 
 _BY_TASK = re.compile(r"task (\S+) failed(?:, aborting due to fail-fast)?: ")
 """How the error of an occurrence begins that a task ended. What the task raised is what people look for."""
@@ -68,30 +74,24 @@ def looks(fleet: FleetState) -> list[LookLine]:
     """Return what needs a look, what is wrong first, then the newest first."""
     found = [
         *_no_node(fleet),
-        *_failures(fleet),
+        *_ended(fleet, fleet.bad, _FAILED),
+        *_ended(fleet, fleet.with_errors, _WITH_ERRORS),
         *_breaches(fleet),
         *_overruns(fleet),
         *_late(fleet),
+        *_unplanned(fleet),
+        *_missed(fleet),
         *_silent_nodes(fleet),
         *_files(fleet),
         *_held(fleet),
         *_parked(fleet),
         *_proposals(fleet),
     ]
-    return _in_order(found, fleet)
+    return sorted(found, key=lambda look: (look.tone != WRONG, _age(look, fleet.now)))
 
 
-def with_missed(found: Sequence[LookLine], fleet: FleetState, sight: Sight) -> list[LookLine]:
-    """Return the lines and, if the lanes have some, the one of missed instants."""
-    return _in_order([*found, *_missed(fleet, sight)], fleet)
-
-
-def _in_order(found: Sequence[LookLine], fleet: FleetState) -> list[LookLine]:
-    return sorted(found, key=lambda each: (each.tone != WRONG, _age(each, fleet.now)))
-
-
-def _age(each: LookLine, now: datetime) -> timedelta:
-    return timedelta(0) if each.at is None else now - each.at
+def _age(look: LookLine, now: datetime) -> timedelta:
+    return timedelta(0) if look.at is None else now - look.at
 
 
 def _no_node(fleet: FleetState) -> Iterator[LookLine]:
@@ -111,109 +111,163 @@ def _no_node(fleet: FleetState) -> Iterator[LookLine]:
     )
 
 
-def _failures(fleet: FleetState) -> Iterator[LookLine]:
-    """One line for each fingerprint of which a job is not good again, and for each older failure of a job."""
+@value(frozen=True)
+class EndKind:
+    """How jobs ended last that need a look: the status as its mark, and the same in words, of one and of several."""
+
+    status: str
+    said: str
+    said_alike: str
+    tone: str
+
+
+_FAILED = EndKind("failed", "failed", "failed alike", WRONG)
+_WITH_ERRORS = EndKind("completed_with_errors", "completed with errors", "completed with errors alike", LOOK)
+
+
+def _ended(fleet: FleetState, jobs: Collection[str], end: EndKind) -> Iterator[LookLine]:
+    """One line for each fingerprint with which these jobs ended last, and for each older end of a job."""
     told: set[str] = set()
-    for kind in sorted(fleet.failures, key=lambda each: each.last_at, reverse=True):
-        bad = [id_ for id_ in kind.job_ids if id_ in fleet.bad and id_ not in told]
-        if bad:
-            told.update(bad)
-            yield _failed_alike(fleet, kind, bad) if len(bad) > 1 else _failed(fleet, kind, bad[0])
-    for id_ in sorted(fleet.bad - told, key=fleet.name_of)[:_MOST_OF_A_KIND]:
-        if id_ in fleet.records:
-            yield _failed_before(fleet.records[id_])
+    for kind, own in _by_kind(fleet, jobs) if jobs else ():
+        told.update(own)
+        yield _ended_alike(fleet, kind, own, end) if len(own) > 1 else _ended_so(fleet, kind, own[0], end)
+    older = sorted((id_ for id_ in set(jobs) - told if id_ in fleet.records), key=fleet.name_of)
+    for id_ in older[:_MOST_OF_A_KIND]:
+        yield _ended_before(fleet.records[id_], end)
+    yield from _others(older[_MOST_OF_A_KIND:], end.status, f"{end.said} before", end.status, end.tone)
 
 
-def _failed(fleet: FleetState, kind: FailureKind, job_id: str) -> LookLine:
+def _by_kind(fleet: FleetState, jobs: Collection[str]) -> Iterator[tuple[FailureKind, list[str]]]:
+    """Give each kind of failure with those of the jobs that ended so last, the newest kind first.
+
+    A kind names all jobs that ever ended so in 24 hours. Of a job with several, its last error says which one it is.
+    """
+    newest = sorted(fleet.failures, key=lambda kind: kind.last_at, reverse=True)
+    kinds: dict[str, list[FailureKind]] = {}
+    for kind in newest:
+        for id_ in kind.job_ids:
+            if id_ in jobs:
+                kinds.setdefault(id_, []).append(kind)
+    own: dict[str, list[str]] = {}
+    for id_, several in kinds.items():
+        last = several[0]
+        if len(several) > 1 and (error := fleet.records[id_].last_error) is not None:
+            named = fingerprint(error)
+            last = next((kind for kind in several if kind.fingerprint == named), last)
+        own.setdefault(last.fingerprint, []).append(id_)
+    for kind in newest:
+        if kind.fingerprint in own:
+            yield kind, own[kind.fingerprint]
+
+
+def _ended_so(fleet: FleetState, kind: FailureKind, job_id: str, end: EndKind) -> LookLine:
     record = fleet.records[job_id]
-    times = f" {kind.count} times, last" if kind.count > 1 and len(kind.job_ids) == 1 else ""
+    last_id, last_at, times = kind.last_id, kind.last_at, ""
+    if len(kind.job_ids) > 1 and record.last_end is not None:
+        # The newest of this kind may be of another job, which is good again.
+        last_id, last_at = record.last_end.id, record.last_end.ended_at
+    elif kind.count > 1:
+        times = f" {kind.count} times, last"
     by_task = _BY_TASK.match(kind.headline)
     task, headline = (f" in {by_task[1]}", kind.headline[by_task.end() :]) if by_task else ("", kind.headline)
     return LookLine(
-        "failed",
+        end.status,
         record.job.name,
-        "failed",
+        end.said,
         "/occurrences/{}",
         what=f"{times}{task}: " if headline else times,
         detail=words.cut(headline),
-        at=kind.last_at,
-        parts=(kind.last_id,),
+        at=last_at,
+        parts=(last_id,),
         deed="Replay",
         deed_path="/occurrences/{}/do/replay",
-        deed_parts=(kind.last_id,),
+        deed_parts=(last_id,),
         jobs=(job_id,),
-        tone=WRONG,
+        tone=end.tone,
     )
 
 
-def _failed_alike(fleet: FleetState, kind: FailureKind, bad: Sequence[str]) -> LookLine:
-    again = len(kind.job_ids) - len(bad)
-    names = sorted(fleet.name_of(id_) for id_ in bad)
+def _ended_alike(fleet: FleetState, kind: FailureKind, own: Sequence[str], end: EndKind) -> LookLine:
+    again = sum(id_ in fleet.records and id_ not in fleet.troubles for id_ in kind.job_ids)
+    names = sorted(fleet.name_of(id_) for id_ in own)
     return LookLine(
-        "failed",
-        words.count(len(bad), "job"),
-        "failed alike",
-        "/history?status=failed",
+        end.status,
+        words.count(len(own), "job"),
+        end.said_alike,
+        f"/history?status={end.status}",
         what=f", {words.count(kind.count, 'time')}: ",
         detail=words.cut(kind.headline, 120),
         after=f"; {words.listed(names, 2)}"
         + (f"; {again} {'is' if again == 1 else 'are'} good again" if again else ""),
         at=kind.first_at,
         is_since=True,
-        jobs=tuple(bad),
-        tone=WRONG,
+        jobs=tuple(own),
+        tone=end.tone,
     )
 
 
-def _failed_before(record: JobRecord) -> LookLine:
+def _ended_before(record: JobRecord, end: EndKind) -> LookLine:
     occurrence = record.last_end.id if record.last_end is not None else ""
     place = ("/occurrences/{}", (occurrence,)) if occurrence else ("/jobs/{}", (record.job.name,))
     return LookLine(
-        "failed",
+        end.status,
         record.job.name,
-        "failed",
+        end.said,
         place[0],
         what=": " if record.last_error else "",
         detail=words.cut((record.last_error or "").strip().splitlines()[-1] if record.last_error else ""),
-        at=record.last_failure_at,
+        at=record.last_end.ended_at if record.last_end is not None else record.last_failure_at,
         parts=place[1],
         jobs=(record.job.id,),
-        tone=WRONG,
+        tone=end.tone,
     )
 
 
 def _breaches(fleet: FleetState) -> Iterator[LookLine]:
-    for each in fleet.breaches[:_MOST_OF_A_KIND]:
-        breach = each.breach
+    for record in fleet.breaches[:_MOST_OF_A_KIND]:
+        breach = record.breach
         more = f", {breach.count} times" if breach.count > 1 else ""
-        place = ("/jobs/{}", (each.job,))
+        place = ("/jobs/{}", (record.job,))
         if breach.occurrence_id is not None:
             place = ("/occurrences/{}", (breach.occurrence_id,))
         yield LookLine(
             "promise",
-            each.job,
+            record.job,
             f"broke its promise {str(breach.kind).replace('_', ' ')}",
             place[0],
             what=f"{more}: {words.cut(breach.reason, 120)}" if breach.reason else more,
             at=breach.due_at,
             is_since=True,
             parts=place[1],
-            jobs=(each.job_id,),
+            jobs=(record.job_id,),
             tone=WRONG,
         )
+    told = {record.job_id for record in fleet.breaches[:_MOST_OF_A_KIND]}
+    rest = dict.fromkeys(record.job_id for record in fleet.breaches[_MOST_OF_A_KIND:] if record.job_id not in told)
+    yield from _others(list(rest), "promise", "behind a promise", "promise_broken", WRONG)
 
 
 def _overruns(fleet: FleetState) -> Iterator[LookLine]:
-    for run in fleet.active:
-        usual = fleet.lengths.get(run.job_id)
-        record = fleet.records.get(run.job_id)
-        if record is None or usual is None or run.started_at is None or not overruns(run, usual, fleet.now):
-            continue
-        limit = record.job.settings.task_timeout
+    runs = overrunning(fleet)
+    if len(runs) > _MOST_APART:
+        longest = min(runs.values(), key=_begun)
         yield LookLine(
             "late",
-            record.job.name,
-            f"running for {words.length(fleet.now - run.started_at)}",
+            words.count(len(runs), "job"),
+            "run far longer than usual",
+            "/jobs?state=overrunning",
+            what=f"; the longest is {fleet.name_of(longest.job_id)}, for {words.length(fleet.now - _begun(longest))}",
+            at=_begun(longest),
+            is_since=True,
+            jobs=tuple(runs),
+        )
+        return
+    for job_id, run in runs.items():
+        usual, limit = fleet.lengths[job_id], fleet.records[job_id].job.settings.task_timeout
+        yield LookLine(
+            "late",
+            fleet.name_of(job_id),
+            f"running for {words.length(fleet.now - _begun(run))}",
             "/occurrences/{}",
             what=f"; {words.usually(usual.p50, usual.p95)}" + (". No timeout is set" if limit is None else ""),
             at=run.started_at,
@@ -222,77 +276,94 @@ def _overruns(fleet: FleetState) -> Iterator[LookLine]:
             deed="Cancel",
             deed_path="/occurrences/{}/do/cancel",
             deed_parts=(run.id,),
-            jobs=(run.job_id,),
-        )
-
-
-def _late(fleet: FleetState) -> Iterator[LookLine]:
-    """One line for each job of which something waits or began late and has not ended."""
-    by_job: dict[str, list[Glance]] = {}
-    for run in fleet.active:
-        if run.job_id in fleet.records and late_by(run, fleet.now):
-            by_job.setdefault(run.job_id, []).append(run)
-    for job_id, runs in list(by_job.items())[:_MOST_OF_A_KIND]:
-        run, name = runs[0], fleet.name_of(job_id)
-        late = words.length(late_by(run, fleet.now))
-        if run.started_at is not None:
-            fact = f"started {late} late"
-        elif run.status is OccurrenceStatus.AWAITING_RETRY:
-            continue
-        else:
-            fact = f"{len(runs)} wait, the first for {late}" if len(runs) > 1 else f"waits for {late}"
-        yield LookLine(
-            "late",
-            name,
-            fact,
-            "/occurrences/{}",
-            what=f": {words.cut(run.why, 120)}" if run.why and run.why != Why.ON_TIME else "",
-            at=run.scheduled_for,
-            is_since=run.started_at is None,
-            parts=(run.id,),
-            deed="Why",
-            deed_path="/occurrences/{}",
-            deed_parts=(run.id,),
             jobs=(job_id,),
         )
 
 
-def _missed(fleet: FleetState, sight: Sight) -> Iterator[LookLine]:
-    """One line for all instants that were missed in the picture: they have one cause, no node was up."""
-    missed: list[tuple[str, Span]] = [
-        (id_, span)
-        for id_, spans in sight.spans.items()
-        for span in spans
-        if span.status is OccurrenceStatus.MISSED and _is_open(fleet, id_, span.through)
-    ]
-    alone = [
-        run
-        for runs in sight.runs.values()
-        for run in runs
-        if run.status is OccurrenceStatus.MISSED and _is_open(fleet, run.job_id, run.scheduled_for)
-    ]
-    if not missed and not alone:
+def _begun(run: Glance) -> datetime:
+    return run.started_at or run.scheduled_for
+
+
+def _late(fleet: FleetState) -> Iterator[LookLine]:
+    """One line for each job of which something waits or began late and has not ended; of many jobs, one for all."""
+    by_job = late_runs(fleet)
+    if len(by_job) > _MOST_APART:
+        worst = max((run for runs in by_job.values() for run in runs), key=lambda run: late_by(run, fleet.now))
+        yield LookLine(
+            "late",
+            words.count(len(by_job), "job"),
+            "are late",
+            "/jobs?state=late",
+            what=f"; the worst is {fleet.name_of(worst.job_id)}, by {words.length(late_by(worst, fleet.now))}",
+            at=worst.scheduled_for,
+            is_since=True,
+            jobs=tuple(by_job),
+        )
         return
-    count = sum(span.count or 10_000 for _, span in missed) + len(alone)
-    jobs = tuple(dict.fromkeys([id_ for id_, _ in missed] + [run.job_id for run in alone]))
-    last = max([span.through for _, span in missed] + [run.scheduled_for for run in alone])
-    yield LookLine(
-        "missed",
-        fleet.name_of(jobs[0]) if len(jobs) == 1 else words.count(len(jobs), "job"),
-        f"missed {words.count(count, 'instant')}",
-        "/jobs/{}" if len(jobs) == 1 else "/history?status=missed",
-        what=": no node was up in time, and their recovery makes up for none",
-        at=last,
-        parts=(fleet.name_of(jobs[0]),) if len(jobs) == 1 else (),
-        jobs=jobs,
+    for job_id, runs in by_job.items():
+        yield _late_job(fleet, job_id, runs)
+
+
+def _late_job(fleet: FleetState, job_id: str, runs: Sequence[Glance]) -> LookLine:
+    run = runs[0]
+    late = words.length(late_by(run, fleet.now))
+    if run.started_at is not None:
+        fact = f"started {late} late"
+    else:
+        fact = f"{len(runs)} wait, the first for {late}" if len(runs) > 1 else f"waits for {late}"
+    return LookLine(
+        "late",
+        fleet.name_of(job_id),
+        fact,
+        "/occurrences/{}",
+        what=f": {words.cut(run.why, 120)}" if run.why and run.why != Why.ON_TIME else "",
+        at=run.scheduled_for,
+        is_since=run.started_at is None,
+        parts=(run.id,),
+        deed="Why",
+        deed_path="/occurrences/{}",
+        deed_parts=(run.id,),
+        jobs=(job_id,),
     )
 
 
-def _is_open(fleet: FleetState, job_id: str, missed_at: datetime) -> bool:
-    """Whether the job has had no good run since: like a failure, a miss leaves the list when the next run is good."""
-    record = fleet.records.get(job_id)
-    good = None if record is None else record.last_success
-    return record is not None and (good is None or good.scheduled_for <= missed_at)
+def _unplanned(fleet: FleetState) -> Iterator[LookLine]:
+    """One line for all jobs that are due and that no node has planned."""
+    due = unplanned(fleet)
+    if not due:
+        return
+    first = min(due, key=due.__getitem__)
+    one = fleet.name_of(first) if len(due) == 1 else ""
+    yield LookLine(
+        "late",
+        one or words.count(len(due), "job"),
+        f"{'is' if one else 'are'} due, and no node has planned {'it' if one else 'them'}",
+        "/jobs/{}" if one else "/jobs?state=late",
+        at=due[first],
+        is_since=True,
+        parts=(one,) if one else (),
+        jobs=tuple(due),
+    )
+
+
+def _missed(fleet: FleetState) -> Iterator[LookLine]:
+    """One line for all instants that were missed lately: they have one cause, no node was up."""
+    missed = fleet.missed
+    if not missed:
+        return
+    jobs = sorted(missed, key=lambda id_: missed[id_].last_at, reverse=True)
+    more = " or more" if any(instants.is_more for instants in missed.values()) else ""
+    one = fleet.name_of(jobs[0]) if len(jobs) == 1 else ""
+    yield LookLine(
+        "missed",
+        one or words.count(len(jobs), "job"),
+        f"missed {words.count(sum(instants.count for instants in missed.values()), 'instant')}{more}",
+        "/jobs/{}" if one else "/jobs?state=missed",
+        what=": no node was up in time, and their recovery makes up for none",
+        at=missed[jobs[0]].last_at,
+        parts=(one,) if one else (),
+        jobs=tuple(jobs),
+    )
 
 
 def _silent_nodes(fleet: FleetState) -> Iterator[LookLine]:
@@ -323,9 +394,25 @@ def _files(fleet: FleetState) -> Iterator[LookLine]:
             told.setdefault(file, (reason, of_files.count(file)))
     for file, (reason, jobs) in told.items():
         after = f"; {words.count(jobs, 'job')} {'goes' if jobs == 1 else 'go'} on as before" if jobs else ""
-        yield LookLine(
-            "file", file, "cannot be read", "/files", what=f": {words.cut(reason)}", after=after, kind="file"
-        )
+        what = f": {words.cut(_mistake_said(file, reason))}"
+        name = kept_once(_short_path(file, fleet.folder))
+        yield LookLine("file", name, "cannot be read", "/files", what=what, after=after, kind="file")
+
+
+def _short_path(file: str, folder: str | None) -> str:
+    """Return the path of a file within the folder that is watched here; of a file of another host, its name."""
+    path = PurePath(file)
+    if folder is not None and path.is_relative_to(folder):
+        return str(path.relative_to(folder))
+    return path.name if path.is_absolute() else file
+
+
+def _mistake_said(file: str, reason: str) -> str:
+    """Return the first mistake of a file with its place, and how many more there are. The line names the file."""
+    first, *more = reason.split("\n")
+    place = _PLACE.match(first.removeprefix(f"{shown(file, 1000)}:"))
+    said = f"line {place[1]}, column {place[2]}: {place[3]}" if place else first
+    return f"{words.count(len(more) + 1, 'mistake')}, {said}" if more else said
 
 
 def _held(fleet: FleetState) -> Iterator[LookLine]:
@@ -364,40 +451,29 @@ def _held(fleet: FleetState) -> Iterator[LookLine]:
 
 def _parked(fleet: FleetState) -> Iterator[LookLine]:
     """Jobs that are not planned, and those that no living node can run."""
-    by_cause: dict[str, list[Job]] = {}
-    for id_, why in fleet.parked.items():
-        by_cause.setdefault(why, []).append(fleet.records[id_].job)
-    for why, jobs in _without_node(fleet).items():
-        left = [job for job in jobs if job.id not in fleet.parked] if fleet.parked else jobs
-        if left:
-            by_cause.setdefault(f"no live node can run it: {why}", []).extend(left)
-    for why, jobs in list(by_cause.items())[:_MOST_OF_A_KIND]:
+    by_cause = list(not_run(fleet).items())
+    for why, jobs in by_cause[:_MOST_OF_A_KIND]:
         one = len(jobs) == 1
         who = jobs[0].name if one else words.count(len(jobs), "job")
         yield LookLine(
             "failed_stale",
             kept_once(who),
             f"{'is' if one else 'are'} not run",
-            "/jobs/{}" if one else "/jobs",
+            "/jobs/{}" if one else "/jobs?state=parked",
             what=f": {words.cut(why)}",
             parts=(jobs[0].name,) if one else (),
             jobs=tuple([job.id for job in jobs]),
             tone=WRONG,
         )
+    rest = [job.id for _, jobs in by_cause[_MOST_OF_A_KIND:] for job in jobs]
+    yield from _others(rest, "failed_stale", "not run", "parked", WRONG)
 
 
-def _without_node(fleet: FleetState) -> dict[str, list[Job]]:
-    """Return the jobs that no living node can run, by the reason. Only jobs in doubt are looked at."""
-    facts = [node.facts for node in fleet.living if node.facts is not None]
-    named = {id_ for told_by in facts for id_, _ in told_by.unknown_targets}
-    doubted = sorted((fleet.records[id_].job for id_ in named if id_ in fleet.records), key=lambda job: job.name)
-    found, unknown = unmet_by_need(fleet.needs, facts, fleet.now), unknown_targets(doubted, facts)
-    if unknown:
-        found = {why: [job for job in jobs if job.name not in unknown] for why, jobs in found.items()}
-    for job in doubted:
-        if job.name in unknown:
-            found.setdefault(unknown[job.name], []).append(job)
-    return found
+def _others(jobs: Sequence[str], mark: str, what: str, state: str, tone: str) -> Iterator[LookLine]:
+    """One line for the jobs beyond those of which each has a line of its own."""
+    if jobs:
+        who, fact = words.count(len(jobs), "more job"), f"{'is' if len(jobs) == 1 else 'are'} {what}"
+        yield LookLine(mark, who, fact, f"/jobs?state={state}", jobs=tuple(jobs), tone=tone)
 
 
 def _proposals(fleet: FleetState) -> Iterator[LookLine]:
@@ -429,10 +505,10 @@ def foremost(found: Sequence[LookLine], most: int) -> dict[str, int]:
 
     Some stand for all: a cause that hits a hundred jobs needs no hundred lanes.
     """
-    each = max(3, most // max(len(found), 1))
+    share = max(3, most // max(len(found), 1))
     places: dict[str, int] = {}
     for place, look in enumerate(found):
-        for id_ in look.jobs[:each]:
+        for id_ in look.jobs[:share]:
             places.setdefault(id_, place)
     return places
 

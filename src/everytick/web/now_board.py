@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from fastapi import Request
+
 from everytick.app import Everytick
 from everytick.app.store_access import open_store
 from everytick.domain.decisions import Span
@@ -34,11 +36,11 @@ from everytick.domain.questions import (
     step_of,
 )
 from everytick.domain.snapshots import JobSnapshot
-from everytick.domain.statuses import ACTIVE, FAILURES
+from everytick.domain.statuses import ACTIVE, FAILURES, OccurrenceStatus
 from everytick.domain.values import value
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import JobRecord, NodeRecord
-from everytick.web.known_jobs import KEEP_FACTOR, KnownJobs
+from everytick.stores.base import JobRecord, NodeRecord, Nodes
+from everytick.web.known_jobs import KEEP_FACTOR, KnownJobs, MissedInstants, with_moved
 from everytick.web.pictures.axis import Axis
 from everytick.web.pictures.bands import band_step
 from everytick.web.pictures.timeline import MANY_JOBS
@@ -64,7 +66,7 @@ _VIEWS_KEPT = 12
 """How many readers' pages can be shown as they were while the store is away."""
 
 
-_KINDS = {"memory": "memory", "sqlite": "SQLite", "postgres": "PostgreSQL"}
+_KINDS = {"memory": "memory", "sqlite": "SQLite", "postgres": "PostgreSQL", "redis": "Redis"}
 
 
 class KeptAnswers(Generic[T]):
@@ -122,11 +124,12 @@ class KeptAnswers(Generic[T]):
 
 
 class DayStep(NamedTuple):
-    """How many occurrences of all bands were due in a step of time, and how many of them failed."""
+    """How many occurrences of all bands were due in a step of time, how many failed, and how many had errors."""
 
     at: datetime
     total: int
     failed: int
+    with_errors: int
 
 
 @value(frozen=True)
@@ -135,7 +138,8 @@ class FleetState:
 
     `recent` has what runs now and what was due since `recent_after`. `day` counts the last 24 hours by band, in steps
     of five minutes, and `steps` all bands together. `lengths` has the longest first. What is found out of all jobs
-    together is that of `Listed`. `took` is how long the store needed to answer, in seconds.
+    together is that of `Listed`. `folder` is where this process watches files of jobs. `took` is how long the store
+    needed to answer, in seconds.
     """
 
     now: datetime
@@ -155,11 +159,15 @@ class FleetState:
     groups: Mapping[str, Sequence[JobRecord]]
     coming: Sequence[tuple[datetime, str]]
     bad: frozenset[str]
+    with_errors: frozenset[str]
+    missed: Mapping[str, MissedInstants]
+    troubles: Mapping[str, OccurrenceStatus]
     needs: Mapping[str, Sequence[Job]]
     parked: Mapping[str, str]
     revisions: int
     born: datetime | None
     ids: Mapping[str, str]
+    folder: str | None = None
     took: float = 0.0
     store: str = ""
 
@@ -171,7 +179,7 @@ class FleetState:
     @property
     def active(self) -> list[Glance]:
         """What runs or waits now, as far as it was seen, the oldest first."""
-        return [each for each in reversed(self.recent.runs) if each.status in ACTIVE]
+        return [run for run in reversed(self.recent.runs) if run.status in ACTIVE]
 
     def name_of(self, job_id: str) -> str:
         """Return the name of a job; its id if it was removed meanwhile."""
@@ -198,7 +206,7 @@ class Board:
         self._tick, self._known = tick, known
         self._recent: KeptAnswers[tuple[datetime, Glances]] = KeptAnswers(keep_factor)
         self._slow: dict[str, KeptAnswers[Any]] = {
-            name: KeptAnswers(keep_factor) for name in ("nodes", "limits", "breaches", "counted")
+            name: KeptAnswers(keep_factor) for name in ("nodes", "held", "counted")
         }
         self._sights: KeptAnswers[Sight] = KeptAnswers(keep_factor, _SIGHTS_KEPT)
         self.planned: KeptAnswers[dict[str, dict[datetime, int]]] = KeptAnswers(float("inf"), _SIGHTS_KEPT)
@@ -207,9 +215,9 @@ class Board:
 
     def remember(self, view: Any, *asked: object) -> None:
         """Keep a `View` under what was asked for, so that it can be shown while the store is away."""
-        for each in asked:
-            self._shown.pop(each, None)
-            self._shown[each] = view
+        for key in asked:
+            self._shown.pop(key, None)
+            self._shown[key] = view
         while len(self._shown) > _VIEWS_KEPT:
             self._shown.pop(next(iter(self._shown)))
 
@@ -221,8 +229,8 @@ class Board:
     def forget(self) -> None:
         """Ask everything anew: something was changed through this service."""
         kept: list[KeptAnswers[Any]] = [self._recent, self._sights, self.planned, *self._slow.values()]
-        for each in kept:
-            each.forget()
+        for answers in kept:
+            answers.forget()
 
     async def fleet(self) -> FleetState:
         """Return what is known of all jobs and nodes."""
@@ -235,15 +243,17 @@ class Board:
         records = listed.records
         back = RECENT if len(records) <= MANY_JOBS else RECENT_OF_MANY
         after, recent = await self._recent.get("", lambda: _recent(tick, now - back, now))
+        missed = with_moved(listed.missed, recent.runs, records)
+        limits, breaches = await self._slow["held"].get("", lambda: _held(store, with_breaches=listed.has_promises))
         failures, day, steps, lengths = await self._slow["counted"].get("", lambda: _counted(store, now, records))
         return FleetState(
             now=now,
             records=records,
             proposals=listed.proposed,
-            nodes=await self._slow["nodes"].get("", store.nodes),
+            nodes=await self._slow["nodes"].get("", lambda: store.ask(Nodes())),
             failures=failures,
-            limits=await self._slow["limits"].get("", lambda: store.ask(LimitsAndBrakes())),
-            breaches=await self._breaches() if listed.has_promises else (),
+            limits=limits,
+            breaches=breaches,
             recent=recent,
             recent_after=after,
             day=day,
@@ -254,21 +264,18 @@ class Board:
             groups=listed.groups,
             coming=listed.coming,
             bad=listed.bad,
+            with_errors=listed.with_errors,
+            missed=missed,
+            troubles={**dict.fromkeys(missed, OccurrenceStatus.MISSED), **listed.troubles},
             needs=listed.needs,
             parked=listed.parked,
             revisions=listed.revisions,
             born=listed.born,
             ids=listed.ids,
+            folder=str(tick.jobs_folder) if tick.jobs_folder is not None else None,
             took=took,
             store=_KINDS[store.address.kind],
         )
-
-    async def _breaches(self) -> Sequence[BreachRecord]:
-        """Return the promises that are broken now."""
-        store = await open_store(self._tick)
-        wanted = Breaches(is_open=True, limit=_MOST_BREACHES)
-        found: Sequence[BreachRecord] = await self._slow["breaches"].get("", lambda: store.ask(wanted))
-        return found
 
     async def sight(self, fleet: FleetState, axis: Axis, job_ids: Sequence[str], *, with_bands: bool = True) -> Sight:
         """Return what the lanes of these jobs show, and the bands of the axis."""
@@ -295,9 +302,25 @@ class Board:
         return Sight(_by_job(found, ids), snapshots, spans, buckets, step, found.is_cut)
 
 
+def board_of(request: Request) -> Board:
+    """Return the board of the service."""
+    found = request.app.state.board
+    assert isinstance(found, Board), "asgi() sets it"
+    return found
+
+
+async def _held(store: AnyStore, *, with_breaches: bool) -> tuple[Limits, Sequence[BreachRecord]]:
+    """Return the limits and brakes, and the promises that are broken now."""
+    if not with_breaches:
+        return await store.ask(LimitsAndBrakes()), ()
+    asked = QuestionBatch((LimitsAndBrakes(), Breaches(is_open=True, limit=_MOST_BREACHES)))
+    limits, breaches = await store.ask(asked)
+    return limits, breaches
+
+
 def _by_job(found: Glances, job_ids: Sequence[str]) -> dict[str, list[Glance]]:
     """Return the runs of these jobs, oldest first."""
-    runs: dict[str, list[Glance]] = {each: [] for each in job_ids}
+    runs: dict[str, list[Glance]] = {id_: [] for id_ in job_ids}
     for run in reversed(found.runs):
         if run.job_id in runs:
             runs[run.job_id].append(run)
@@ -311,7 +334,7 @@ async def _counted(
     ids = tuple(records) if len(records) <= _EXACT_LENGTH_JOBS else None
     asked = (Alike(now - DAY), Buckets(step_of(now - DAY, CELL), now, by=By.BAND), Lengths(ids))
     failures, day, lengths = await store.ask(QuestionBatch(asked))
-    longest_first = sorted(lengths.items(), key=lambda each: each[1].p50, reverse=True)
+    longest_first = sorted(lengths.items(), key=lambda item: item[1].p50, reverse=True)
     return failures, day, _steps(day), dict(longest_first)
 
 
@@ -319,10 +342,14 @@ def _steps(day: Iterable[Bucket]) -> list[DayStep]:
     """Return the steps of all bands together: pages add them up, and a day of 20 bands has 5,760 buckets."""
     counts: dict[datetime, list[int]] = {}
     for bucket in day:
-        both = counts.setdefault(bucket.at, [0, 0])
-        both[0] += bucket.tally.total
-        both[1] += bucket.tally.of(*FAILURES)
-    return [DayStep(at, total, failed) for at, (total, failed) in counts.items()]
+        step = counts.setdefault(bucket.at, [0, 0, 0])
+        step[0] += bucket.tally.total
+        step[1] += bucket.tally.of(*FAILURES - {_WITH_ERRORS})
+        step[2] += bucket.tally.of(_WITH_ERRORS)
+    return [DayStep(at, *numbers) for at, numbers in counts.items()]
+
+
+_WITH_ERRORS = OccurrenceStatus.COMPLETED_WITH_ERRORS
 
 
 async def _recent(tick: Everytick, after: datetime, now: datetime) -> tuple[datetime, Glances]:

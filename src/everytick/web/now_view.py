@@ -13,7 +13,7 @@ from everytick import __version__
 from everytick.app.text_reading import moment_of
 from everytick.domain.values import value
 from everytick.web.job_standing import candidates
-from everytick.web.needs_a_look import LookLine, foremost, looks, with_missed
+from everytick.web.needs_a_look import LookLine, foremost, looks
 from everytick.web.now_board import Board, FleetState, Sight
 from everytick.web.pictures.axis import Axis, axis_around, axis_to
 from everytick.web.pictures.timeline import LaneCandidate, chosen, most_lanes
@@ -49,8 +49,11 @@ class NowAsked:
     def query(self, **other: object) -> dict[str, object]:
         """Return the values for an address, some of them replaced; empty ones are left out."""
         known = {"w": self.w, "to": self.to, "open": self.open, "k": list(self.pins), **other}
-        given = {key: each.isoformat() if isinstance(each, datetime) else each for key, each in known.items()}
-        return {key: each or None for key, each in given.items()}
+        given = {
+            key: parameter.isoformat() if isinstance(parameter, datetime) else parameter
+            for key, parameter in known.items()
+        }
+        return {key: parameter or None for key, parameter in given.items()}
 
 
 async def _read(
@@ -106,7 +109,7 @@ async def view_of(board: Board, asked: NowAsked) -> View:
         found = looks(fleet)
         ids = _lanes(fleet, axis, asked, found)
         sight = await board.sight(fleet, axis, ids)
-    view = View(asked, fleet, axis, tuple(ids), sight, tuple(with_missed(found, fleet, sight)))
+    view = View(asked, fleet, axis, tuple(ids), sight, tuple(found))
     board.remember(view, first, asked)
     return view
 
@@ -129,7 +132,7 @@ def _lanes(fleet: FleetState, axis: Axis, asked: NowAsked, found: Sequence[LookL
     """Return the ids of the jobs that have a lane, within the band that is open."""
     shown = fleet
     if asked.open:
-        inside = {id_: each for id_, each in fleet.records.items() if fleet.bands[id_] == asked.open}
+        inside = {id_: record for id_, record in fleet.records.items() if fleet.bands[id_] == asked.open}
         shown = replace(fleet, records=inside)
     most = most_lanes(len(fleet.records))
     # Days of many jobs are bands only: a run is less than a pixel there.

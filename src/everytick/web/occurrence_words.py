@@ -228,9 +228,9 @@ def task_rows(whole: Whole, job: Job, viewer: Viewer) -> list[TaskRow]:
 def _task_row(run: TaskRun, whole: Whole, tasks: Mapping[str, Task], wrong: Sequence[str], viewer: Viewer) -> TaskRow:
     own = [attempt for task, attempt in whole.attempts if task == run.task]
     bars = tuple(
-        AttemptBar(each.number, each.status, each.started_at, each.ended_at, _bar_title(each, viewer))
-        for each in own
-        if each.started_at is not None
+        AttemptBar(attempt.number, attempt.status, attempt.started_at, attempt.ended_at, _bar_title(attempt, viewer))
+        for attempt in own
+        if attempt.started_at is not None
     )
     waits = run.status is _R.PENDING and bool(bars)
     return TaskRow(
@@ -307,30 +307,30 @@ def output_tabs(whole: Whole, task: str, attempt: int) -> list[OutputTab]:
     return [
         OutputTab(
             name,
-            each.number,
-            f"{name} {each.number}" if tries.get(name, 1) > 1 else name,
-            str(each.status),
-            (name, each.number) == (task, attempt),
+            tried.number,
+            f"{name} {tried.number}" if tries.get(name, 1) > 1 else name,
+            str(tried.status),
+            (name, tried.number) == (task, attempt),
         )
-        for name, each in whole.attempts
-        if each.started_at is not None
+        for name, tried in whole.attempts
+        if tried.started_at is not None
     ]
 
 
 def chosen_attempt(whole: Whole, task: str, attempt: int) -> tuple[str, int] | None:
     """Return the attempt to show: the one asked for, else one that runs, else the one that failed, else the last."""
-    tries = [(name, each) for name, each in whole.attempts if each.started_at is not None]
-    asked = [(name, each.number) for name, each in tries if name == task and attempt in (0, each.number)]
+    tries = [(name, tried) for name, tried in whole.attempts if tried.started_at is not None]
+    asked = [(name, tried.number) for name, tried in tries if name == task and attempt in (0, tried.number)]
     if asked:
         return asked[-1]
-    running = [(name, each.number) for name, each in tries if each.status is AttemptStatus.RUNNING]
+    running = [(name, tried.number) for name, tried in tries if tried.status is AttemptStatus.RUNNING]
     failed = _last_error(whole)
     if running:
         return running[-1]
     if failed is not None:
         return failed[0], failed[1].number
-    kept = [(name, each.number) for name, each in tries if each.log is not None]
-    all_tries = kept or [(name, each.number) for name, each in tries]
+    kept = [(name, tried.number) for name, tried in tries if tried.log is not None]
+    all_tries = kept or [(name, tried.number) for name, tried in tries]
     return all_tries[-1] if all_tries else None
 
 
@@ -338,6 +338,16 @@ def output_lines(text: str) -> list[OutputLine]:
     """Return output as lines; those of a logger have their time and level apart. Control characters are left out."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
     return [_line(line) for line in lines] if text else []
+
+
+def error_lines(lines: Sequence[OutputLine]) -> list[OutputLine]:
+    """Return the errors among the lines, each with the lines that follow it without a level: its traceback."""
+    found, level = [], ""
+    for line in lines:
+        level = line.level or level
+        if level == "error":
+            found.append(line)
+    return found
 
 
 def _line(line: str) -> OutputLine:

@@ -88,9 +88,20 @@ class Provider:
         name = claims.get(self._settings.claim)
         if not isinstance(name, str) or not name:
             raise _refused(f"the provider names no {self._settings.claim}")
-        if self._settings.claim == "email" and claims.get("email_verified") is False:
-            raise _refused("the provider has not verified the address")
+        if self._settings.claim == "email":
+            self._check_address(claims.get("email_verified"))
         return name
+
+    def _check_address(self, verified: object) -> None:
+        """Refuse an address that the provider has not verified: it may be that of another user here."""
+        # Some providers write the word.
+        if verified in (True, "true"):
+            return
+        if verified is not None:
+            raise _refused("the provider has not verified the address")
+        if not self._settings.trust_email:
+            text = "its token does not say whether the address is verified (no email_verified)"
+            raise _refused(f"{text}; an admin who trusts its addresses sets web_oidc_trust_email")
 
     async def _claims(self, token: str, described: dict[str, Any], flow: Flow) -> dict[str, Any]:
         from authlib.oidc.core import CodeIDToken
@@ -102,7 +113,7 @@ class Provider:
             keys = KeySet.import_key_set(await self._kept(described["jwks_uri"]))
             read = jwt.decode(token, keys, algorithms=_ALGORITHMS)
             options: dict[str, Any] = {
-                "iss": {"essential": True, "value": self._settings.issuer},
+                "iss": {"essential": True, "value": described["issuer"]},
                 "aud": {"essential": True, "value": self._settings.client_id},
             }
             params = {"nonce": flow.nonce, "client_id": self._settings.client_id}
@@ -113,9 +124,11 @@ class Provider:
         return dict(claims)
 
     async def _described(self) -> dict[str, Any]:
+        """Return the provider's description. Its `issuer` is the one of the settings, or that and a slash."""
         issuer = self._settings.issuer
         found: dict[str, Any] = await self._kept(f"{issuer}/.well-known/openid-configuration")
-        if str(found.get("issuer", "")).rstrip("/") != issuer:
+        # The settings drop the slash at the end. Auth0 writes it, in the description and in every token.
+        if found.get("issuer") not in (issuer, f"{issuer}/"):
             raise _refused("its description names another issuer")
         return found
 

@@ -11,7 +11,7 @@ from everytick.app.stored_jobs import API
 from everytick.domain.config import POLICIES, Level
 from everytick.domain.durations import format_duration
 from everytick.domain.payload import Payload
-from everytick.domain.reading import as_data
+from everytick.domain.policy_checks import as_data
 from everytick.domain.retry import Retry
 from everytick.domain.values import value
 from everytick.web.pictures.trail import localized
@@ -85,7 +85,7 @@ def policy_words(given: object) -> str:
 
 def _data_words(data: object) -> str:
     if isinstance(data, Mapping):
-        return ", ".join(f"{key} {_data_words(each)}" for key, each in data.items()) or "none"
+        return ", ".join(f"{key} {_data_words(part)}" for key, part in data.items()) or "none"
     if isinstance(data, (list, tuple)):
         return ", ".join(map(_data_words, data)) or "none"
     return "none" if data is None else re.sub(r"\b(\d+)h\b", _in_days, str(data))
@@ -106,7 +106,7 @@ def _retry_words(retry: Retry) -> str:
     ]
     data = as_data(retry)
     assert isinstance(data, Mapping), "a retry is a mapping"
-    parts += [f"{key} {_data_words(each)}" for key, each in data.items() if key not in ("max", "interval")]
+    parts += [f"{key} {_data_words(part)}" for key, part in data.items() if key not in ("max", "interval")]
     return ", ".join(parts)
 
 

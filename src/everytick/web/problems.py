@@ -122,7 +122,8 @@ async def answer(request: Request, told: Mapping[str, Any], headers: Mapping[str
     if wants_page(request):
         from everytick.web.rendering import page
 
-        return await page(request, "problem.html", status=told["status"], headers=headers, problem=told)
+        every = (headers or {}).get("retry-after", "") if told["status"] == 503 and request.method == "GET" else ""
+        return await page(request, "problem.html", status=told["status"], headers=headers, problem=told, every=every)
     return JSONResponse(dict(told), told["status"], dict(headers or {}), media_type=MEDIA_TYPE)
 
 
@@ -154,11 +155,14 @@ async def _everytick_error(request: Request, error: EverytickError) -> Response:
     told = problem_of(error)
     if told["status"] == 500:
         return await _our_mistake(request, error)
+    if isinstance(error, (errors.StoreUnavailable, errors.SchemaMismatch)) and not hasattr(request.state, "who"):
+        # What the store says names hosts and databases. Who asks is not known while it is away.
+        told["detail"] = _TO_STRANGERS
     return await answer(request, told, {"retry-after": _RETRY_SECONDS} if told["status"] == 503 else {})
 
 
 async def _unreadable(request: Request, error: RequestValidationError) -> Response:
-    mistakes = [_mistake(each) for each in error.errors()[:_MISTAKES_SHOWN]]
+    mistakes = [_mistake(told) for told in error.errors()[:_MISTAKES_SHOWN]]
     first = f"{mistakes[0]['where']}: {mistakes[0]['why']}" if mistakes else "it cannot be read"
     return await answer(request, problem(422, "invalid_request", first, mistakes=mistakes))
 
@@ -175,6 +179,7 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
     return await answer(request, problem(status, _CODES.get(status, "http_error"), detail), error.headers)
 
 
+_TO_STRANGERS = "the store does not answer, so nobody can be signed in: try again soon; everytick doctor says why"
 _CODES = {400: "bad_request", 404: "no_such_page", 405: "wrong_method", 415: "wrong_media_type"}
 _SAID = {404: "there is nothing at this address", 405: "this address does not take that method"}
 

@@ -50,7 +50,7 @@ class BodyLimits:
             await plain_answer(refused)(scope, receive, send)
             return
         except ClientDisconnect:
-            # Nobody is left to answer. The server would log a traceback, and anybody could fill the log with them.
+            # The client has gone. A traceback each time would let any client fill the log.
             return
         await self._app(scope, passed, send)
 

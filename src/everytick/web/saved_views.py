@@ -39,7 +39,7 @@ def keep_view(request: Request, response: Response, page: str, name: str, query:
     """Keep the query under a name; an empty query forgets it. Return whether the cookie has room for it."""
     known = _all(request)
     own = {**known.get(page, {}), name[:_LONGEST_NAME]: query[:_LONGEST_QUERY]}
-    known[page] = {each: said for each, said in own.items() if said}
+    known[page] = {view: said for view, said in own.items() if said}
     text = urlsafe_b64encode(json.dumps(known, ensure_ascii=False).encode()).decode().rstrip("=")
     if len(text) > _LONGEST or len(known[page]) > _MOST:
         return False

@@ -21,6 +21,7 @@ from everytick.app.serving import Listening
 from everytick.errors import StoreUnavailable
 from everytick.web import static
 from everytick.web.asgi import Service, asgi
+from everytick.web.head_requests import HeadAsGet
 from everytick.web.headers import Headers
 from everytick.web.mounting import StoreMount, mounted
 from everytick.web.pages import stores
@@ -67,7 +68,7 @@ def _front(services: Mapping[str, Service], access: AccessSettings) -> ASGIApp:
     app.state.services, app.state.rates, app.state.served_name = services, Rates(), "several stores"
     add_handlers(app)
     app.router.routes.extend((*stores.router.routes, *static.router.routes))
-    return Headers(TrustedProxies(RateLimits(BodyLimits(app), app.state.rates), access))
+    return Headers(TrustedProxies(RateLimits(BodyLimits(HeadAsGet(app)), app.state.rates), access))
 
 
 def serve_stores(ticks: Mapping[str, Everytick], listening: Listening) -> None:

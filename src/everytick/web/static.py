@@ -29,6 +29,9 @@ _FIRST = ("tokens.css", "frame.css")
 _TOKEN = re.compile(r"--[a-z][\w-]*", re.ASCII)
 """The name of a design token. What is sent has short ones: 56 names stand there 500 times."""
 
+_NAMED, _DECLARED = "var(--a)", "--a:;"
+"""What it takes at least to name a token, and to declare it beside its value."""
+
 _FOR_EVER, _ASK_AGAIN = "public, max-age=31536000, immutable", "public, no-cache"
 _TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 
@@ -57,10 +60,19 @@ def files() -> dict[str, StaticFile]:
     parts.sort(key=lambda path: (_FIRST.index(path.name) if path.name in _FIRST else len(_FIRST), path.name))
     plain = {path.relative_to(_FOLDER).as_posix(): path.read_bytes() for path in found if path.suffix != ".css"}
     style = _without_blanks("\n".join(path.read_text() for path in parts))
+    style, marks = _inlined(style, plain["marks.svg"].decode())
     short = _short_names(style)
-    for name, text in (("app.css", style), ("marks.svg", plain["marks.svg"].decode())):
+    for name in [name for name in plain if name.endswith(".js")]:
+        plain[name] = _without_comments(plain[name].decode()).encode()
+    for name, text in (("app.css", style), ("marks.svg", marks)):
         plain[name] = _TOKEN.sub(lambda found: short.get(found[0], found[0]), text).encode()
     return {name: _static_file(name, content) for name, content in plain.items()}
+
+
+def _without_comments(module: str) -> str:
+    """Return a module without what only its authors read: lines of comment, and indentation. No text spans lines."""
+    lines = (line.strip() for line in module.splitlines())
+    return "".join(f"{line}\n" for line in lines if line and not line.startswith("//"))
 
 
 def _without_blanks(style: str) -> str:
@@ -108,6 +120,20 @@ def _rules(style: str) -> Iterator[str]:
         if depth == 0 and sign in "};":
             yield style[begin : place + 1]
             begin = place + 1
+
+
+def _inlined(style: str, marks: str) -> tuple[str, str]:
+    """Return style and marks in which a value stands itself if that is shorter than to declare and name its token."""
+    for name in dict.fromkeys(_TOKEN.findall(style)):
+        named, declared = f"var({name})", re.findall(rf"(?<=[{{;]){name}:[^;}}]+;?", style)
+        if len(declared) != 1:
+            continue
+        said = declared[0].removeprefix(f"{name}:").removesuffix(";")
+        uses = style.count(named) + marks.count(named)
+        if uses * len(said) <= uses * len(_NAMED) + len(_DECLARED) + len(said):
+            style = style.replace(declared[0], "").replace(named, said)
+            marks = marks.replace(named, said)
+    return style, marks
 
 
 def _short_names(style: str) -> dict[str, str]:

@@ -41,18 +41,18 @@ class Watch:
         try:
             store = await open_store(self._tick)
             now = await store.now()
-            if await self._is_alone(now):
-                self.pause, self._seen = _PAUSE_ALONE, None
+            is_alone = await self._is_alone(now)
+            self.pause = _PAUSE_ALONE if is_alone else _PAUSE
+            if is_alone:
+                self._seen = None
+                self._found(now)
                 return
-            self.pause = _PAUSE
             found = await self._tick.window(now - _BACK, now)
             await self._learn_names(found)
         except EverytickError as error:
             self._lost(error)
             return
-        if self._is_away:
-            self._is_away = False
-            self._tell(Event(Happening.STORE_FOUND, now))
+        self._found(now)
         self._tell_differences(found, now)
 
     async def _is_alone(self, now: datetime) -> bool:
@@ -60,26 +60,32 @@ class Watch:
         node = self._tick.node
         if node is None:
             return False
-        others = [each for each in await self._tick.nodes() if each.id != node.name]
-        return not any(each.is_alive(now, self._tick.settings.node_timeout) for each in others)
+        others = [other for other in await self._tick.nodes() if other.id != node.name]
+        return not any(other.is_alive(now, self._tick.settings.node_timeout) for other in others)
+
+    def _found(self, now: datetime) -> None:
+        if self._is_away:
+            self._is_away = False
+            self._tell(Event(Happening.STORE_FOUND, now))
 
     def _lost(self, error: EverytickError) -> None:
-        if not self._is_away and self._tick.node is None:
+        self.pause = _PAUSE
+        if not self._is_away:
             self._is_away = True
             self._tell(Event(Happening.STORE_LOST, datetime.now(UTC), text=str(error)))
 
     async def _learn_names(self, found: Glances) -> None:
-        unknown = any(each.job_id not in self._names for each in found.runs)
+        unknown = any(run.job_id not in self._names for run in found.runs)
         if unknown and time.monotonic() - self._named_at > _NAMES_SECONDS:
             self._names = {record.job.id: record.job.name for record in await self._tick.jobs(removed=True)}
             self._named_at = time.monotonic()
 
     def _tell_differences(self, found: Glances, now: datetime) -> None:
-        before, self._seen = self._seen, {each.id: each for each in found.runs}
+        before, self._seen = self._seen, {run.id: run for run in found.runs}
         if before is None:
             return
-        for each in reversed(found.runs):
-            for event in _news(before.get(each.id), each, self._names.get(each.job_id, ""), now):
+        for run in reversed(found.runs):
+            for event in _news(before.get(run.id), run, self._names.get(run.job_id, ""), now):
                 self._tell(event)
         # What ran and is gone from the answer has ended: its instant is older than the window.
         for gone in before.keys() - self._seen.keys():

@@ -144,6 +144,7 @@ class Hub:
         self._streams: set[EventStream] = set()
         self._kept: deque[Message] = deque(maxlen=MESSAGES_KEPT)
         self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._is_store_away = False
         self._epoch, self._number = "", 0
         self._listening: asyncio.Task[None] | None = None
         self._left_at = 0.0
@@ -173,7 +174,7 @@ class Hub:
         if self._is_ended or len(self._streams) >= self._most:
             why = "the service is stopping" if self._is_ended else f"{self._most} event streams are open already"
             raise Problem(503, "too_many_streams", f"{why}: try again soon", headers={"retry-after": "5"})
-        if sum(each.person == person for each in self._streams) >= MOST_OF_PERSON:
+        if sum(stream.person == person for stream in self._streams) >= MOST_OF_PERSON:
             text = f"{person} has {MOST_OF_PERSON} event streams open already: close some of them"
             raise Problem(429, "too_many_streams", text, headers={"retry-after": "5"})
         self._listen()
@@ -181,7 +182,7 @@ class Hub:
         def wanted(message: Message) -> bool:
             return job is None or message.job in ("", job)
 
-        stream = EventStream(self, wanted, [each for each in self._after(last_id) if wanted(each)], person)
+        stream = EventStream(self, wanted, [message for message in self._after(last_id) if wanted(message)], person)
         self._streams.add(stream)
         return stream
 
@@ -207,6 +208,10 @@ class Hub:
         """Tell of an event, once: the node of this process and the store may both know of it."""
         if event.occurrence_id is not None and not self._is_first(event.occurrence_id, event):
             return
+        if event.kind in (Happening.STORE_LOST, Happening.STORE_FOUND):
+            if self._is_store_away is (event.kind is Happening.STORE_LOST):
+                return
+            self._is_store_away = not self._is_store_away
         self._pass_on(MessageKind.EVENT, event, event.job)
 
     def _is_first(self, occurrence: str, event: Event) -> bool:
@@ -241,7 +246,7 @@ class Hub:
         """Begin to listen. What happened before is not known, so ids of earlier messages count no more."""
         if self.is_listening:
             return
-        self._epoch = uuid4().hex[:8]
+        self._epoch, self._is_store_away = uuid4().hex[:8], False
         self._kept.clear()
         self._listening = asyncio.get_running_loop().create_task(self._hear(), name="everytick-streams")
 

@@ -9,6 +9,7 @@ from everytick.domain.statuses import FAILURES, OccurrenceStatus
 from everytick.domain.values import value
 from everytick.web import words
 from everytick.web.job_standing import late_by
+from everytick.web.job_troubles import late_runs, unplanned
 from everytick.web.known_jobs import COMING
 from everytick.web.pictures.elements import NOTHING, element, joined
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _S = OccurrenceStatus
 _HOUR = timedelta(hours=1)
 _MOST_SQUARES = 8
-_FAILED = [str(status) for status in OccurrenceStatus if status in FAILURES]
+_FAILED = [str(status) for status in OccurrenceStatus if status in FAILURES - {_S.COMPLETED_WITH_ERRORS}]
 _LEAST_SHOWN = 3
 """A line through fewer steps says nothing."""
 
@@ -83,33 +84,39 @@ def _starts_by_step(fleet: FleetState) -> list[int]:
 
 
 def _late(fleet: FleetState, link: Callable[..., str]) -> Tile:
-    late = [(late_by(run, fleet.now), run) for run in fleet.active if run.job_id in fleet.records]
-    late = [pair for pair in late if pair[0]]
+    href = link("/jobs", state="late")
+    if not fleet.living:
+        return Tile("Late", "late", "–", href, more="no node is live")
+    late = [(late_by(run, fleet.now), run.job_id) for runs in late_runs(fleet).values() for run in runs]
+    late += [(fleet.now - due, id_) for id_, due in unplanned(fleet).items()]
     if not late:
-        return Tile("Late", "late", "0", link("/history", status="pending"), more="nothing is overdue")
-    by, run = max(late, key=lambda pair: pair[0])
-    said = f"{fleet.name_of(run.job_id)}, by {words.length(by)}"
+        return Tile("Late", "late", "0", href, more="nothing is overdue")
+    by, id_ = max(late)
+    said = f"{fleet.name_of(id_)}, by {words.length(by)}"
     more = said if len(late) == 1 else f"worst: {said}"
-    return Tile("Late", "late", words.short_number(len(late)), link("/history", status="pending"), "", more, "look")
+    return Tile("Late", "late", words.short_number(len(late)), href, "", more, "look")
 
 
 def _failed(fleet: FleetState, link: Callable[..., str]) -> Tile:
-    hours, failed, total = [0] * 24, 0, 0
+    hours, failed, with_errors, total = [0] * 24, 0, 0, 0
     for step in fleet.steps:
-        failed, total = failed + step.failed, total + step.total
+        failed, with_errors, total = failed + step.failed, with_errors + step.with_errors, total + step.total
         place = 23 - (fleet.now - step.at) // _HOUR
         if 0 <= place < 24:
             hours[place] += step.failed
     unmended = len(fleet.bad)
-    more = f"{words.number(unmended)} not made good since" if unmended else "all made good since" if failed else ""
+    more = "all made good since" if failed else "nothing failed"
+    parts = [f"{words.number(unmended)} not made good since" if unmended else more]
+    parts += [f"{words.number(with_errors)} with errors"] if with_errors else []
+    parts += [f"{words.count(len(fleet.missed), 'job')} missed instants"] if fleet.missed else []
     return Tile(
         "Failed, 24 h",
         "failed" if failed else "completed",
         words.short_number(failed),
         link("/history", status=_FAILED),
         f"of {words.short_number(total)}",
-        more or "nothing failed",
-        "wrong" if failed and unmended else "",
+        ", ".join(parts),
+        "wrong" if unmended else "look" if fleet.with_errors or fleet.missed else "",
         spark_bars(hours),
     )
 
@@ -123,7 +130,7 @@ def _next(fleet: FleetState, viewer: Viewer, link: Callable[..., str]) -> Tile:
     overdue = sum(at < fleet.now - _GRACE for at, _ in coming)
     if overdue > 1:
         more = "or more " if overdue == COMING else ""
-        return Tile("Next in", "planned", "now", link("/agenda"), "", f"{overdue} {more}are due and wait for a node")
+        return Tile("Next in", "planned", "now", link("/agenda"), "", f"{overdue} {more}wait for a node")
     value = "now" if wait < timedelta(seconds=1) else words.length(timedelta(seconds=round(wait / _SECOND)))
     others = [at for at, _ in coming[1:]]
     soon = [at for at in others if at == others[0]] if others else []

@@ -50,13 +50,13 @@ def table_rows(view: View, with_: LaneContext) -> list[TableRow]:
         name, snapshot = record.job.name, view.sight.snapshots.get(id_)
         past += _ran(view, id_, name, with_)
         past += [
-            TableRow(each.at, name, str(each.status), why=each.title.partition(": ")[2])
-            for each in unrun(view.sight.spans.get(id_, ()), snapshot, view.axis, with_)
+            TableRow(run.at, name, str(run.status), why=run.title.partition(": ")[2])
+            for run in unrun(view.sight.spans.get(id_, ()), snapshot, view.axis, with_)
         ]
         if snapshot is not None:
             planned += [
-                TableRow(each.at, name, "paused" if each.is_held else "planned", why=each.title.partition(": ")[2])
-                for each in planned_runs(snapshot, record, view.axis, with_)
+                TableRow(run.at, name, "paused" if run.is_held else "planned", why=run.title.partition(": ")[2])
+                for run in planned_runs(snapshot, record, view.axis, with_)
             ]
     now = [TableRow(view.fleet.now, is_now=True)] if view.axis.shows_now else []
     key = _order

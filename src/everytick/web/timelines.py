@@ -107,15 +107,20 @@ def _others(view: View) -> dict[str, Sequence[JobRecord]]:
     groups = {band: jobs for band, jobs in view.fleet.groups.items() if not view.asked.open or band == view.asked.open}
     # Only the bands of lanes are gone through: a band may have ten thousand jobs.
     for band in {bands[id_] for id_ in shown if id_ in bands} & groups.keys():
-        groups[band] = [each for each in groups[band] if each.job.id not in shown]
+        groups[band] = [record for record in groups[band] if record.job.id not in shown]
     return {band: jobs for band, jobs in groups.items() if jobs}
 
 
-def _bad_others(view: View) -> list[str]:
-    """Return the bands of the jobs without a lane that failed last, one for each job."""
+def _needing_others(view: View) -> list[tuple[str, str]]:
+    """Return the band and the mark of each job without a lane that needs a look, in the order of the causes."""
     shown, bands = set(view.job_ids), view.fleet.bands
-    found = [bands[id_] for id_ in view.fleet.bad if id_ not in shown]
-    return [band for band in found if not view.asked.open or band == view.asked.open]
+    marks: dict[str, str] = {}
+    for look in view.looks:
+        for id_ in look.jobs:
+            if id_ not in shown:
+                marks.setdefault(id_, look.mark)
+    found = [(bands[id_], mark) for id_, mark in marks.items() if id_ in bands]
+    return [(band, mark) for band, mark in found if not view.asked.open or band == view.asked.open]
 
 
 def _bands(
@@ -127,7 +132,9 @@ def _bands(
     records, sight = view.fleet.records, view.sight
     bands = view.fleet.bands
     rows = {band: band if band in others else OTHERS for band in _others(view)}
-    bad = {rows[band] for band in _bad_others(view)}
+    states: dict[str, str] = {}
+    for band, mark in _needing_others(view):
+        states.setdefault(rows[band], mark)
     of_lanes = [(bands[id_], run) for id_, runs in sight.runs.items() if id_ in records for run in runs]
     counts = band_counts(sight.buckets, rows, view.axis, of_lanes)
     return [
@@ -138,7 +145,7 @@ def _bands(
             planned.get(name, {}),
             with_,
             sight.step,
-            state="failed" if name in bad else "fine",
+            state=states.get(name, "fine"),
             href=_band_href(view.asked, name, with_),
         )
         for name, jobs in others.items()
@@ -180,8 +187,8 @@ def _split(view: View, others: Mapping[str, Sequence[JobRecord]], lanes: Sequenc
     count = sum(map(len, others.values()))
     if not count:
         return ""
-    bad = len(_bad_others(view))
-    needs = f"{words.count(bad, 'job')} of them failed last" if bad else "none of them needs you"
+    many = len(_needing_others(view))
+    needs = f"{words.count(many, 'job')} of them need{'s' * (many == 1)} a look" if many else "none of them needs you"
     rest = "The other " if lanes else ""
     step = words.length(view.sight.step)
     jobs = f"{rest}{words.count(count, 'job')} by tag, owner or queue"

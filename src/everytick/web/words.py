@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,7 @@ class Viewer:
     def stretch(self, begin: datetime, end: datetime) -> str:
         """Return from when to when: `08:00 to 12:00`, `Thu 02:30 to Fri 02:30`. Of two days, today has its name too."""
         days = {self.local(begin).date(), self.local(end).date()}
-        return " to ".join(self._named(each) if len(days) > 1 else self.when(each) for each in (begin, end))
+        return " to ".join(self._named(moment) if len(days) > 1 else self.when(moment) for moment in (begin, end))
 
     def _named(self, moment: datetime) -> str:
         local, text = self.local(moment), self.when(moment)
@@ -93,7 +94,7 @@ class Viewer:
         said = utc_text(moment)
         # No `Markup.format`: it takes ten times as long, and a page has a hundred of these.
         stamp = f"{said[:10]}T{said[11:]}Z"
-        return Markup(f'<time datetime="{stamp}" title="{said} UTC">{escape(shown)}</time>')
+        return Markup(f'<time datetime="{stamp}" title="{said} UTC">{escape(shown)}</time>')  # noqa: S704, all is escaped
 
 
 def utc_text(moment: datetime) -> str:
@@ -197,9 +198,13 @@ def spelled_number(of: int) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return the text with a capital letter, ended by a full stop."""
+    """Return the text with a capital letter, ended by a full stop. An address at its begin stays as it is written."""
     ended = text if text.endswith((".", "?", "!", "…")) else f"{text}."
-    return ended[:1].upper() + ended[1:]
+    return ended if _WRITTEN.match(ended) else ended[:1].upper() + ended[1:]
+
+
+_WRITTEN = re.compile(r"[\w.+-]*(?:://|[/_]\w|\.\w)")
+"""A word that is an address, a path or a name of code: `postgresql://db`, `jobs/a.yaml`, `on_store_outage`."""
 
 
 def listed(items: Sequence[str], most: int = 0) -> str:

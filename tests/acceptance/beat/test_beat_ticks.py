@@ -221,7 +221,7 @@ async def test_the_due_check_is_repeated_under_the_lock(place: Place, client: Re
 
 
 async def test_a_schedule_that_another_beat_has_locked_is_skipped_silently(place: Place, client: Redis) -> None:
-    """S3-017: a line for whoever debugs, and a count; it is tried again at the next tick."""
+    """S3-017: a line for debugging, and a count; it is tried again at the next tick."""
     bench = Bench(place, minutely())
     await client.set(LOCK.format("pulse"), "another")
 
@@ -357,7 +357,7 @@ async def test_locks_that_grow_old_while_a_queue_is_slow_are_extended_or_given_u
 
 
 async def test_a_queue_that_answers_for_some_jobs_only_has_failed(place: Place, client: Redis) -> None:
-    """S3-021: nobody knows for which."""
+    """S3-021: it is not known for which."""
 
     class Forgetful(Heard):
         async def enqueue_batch(self, jobs: Sequence[EnqueuedJob]) -> Sequence[BaseException | None]:
@@ -542,7 +542,7 @@ async def test_the_metrics_are_bounded(place: Place, client: Redis) -> None:
 
 
 async def test_two_applications_share_a_redis_without_a_word(place: Place, client: Redis) -> None:
-    """Each beat sees to its own schedules; what nobody sees to leaves the index, and comes back with its beat."""
+    """Each beat sees to its own schedules; a schedule without a beat leaves the index, and comes back with its beat."""
     ours, theirs = Bench(place, minutely("ours")), Bench(place, minutely("theirs"))
     assert [await ours.tick(), await theirs.tick()] == [1, 1]
 

@@ -71,7 +71,7 @@ async def test_beats_on_connections_of_their_own_enqueue_each_time_once(place: P
 
 
 async def test_locks_that_end_at_any_moment_make_no_difference(place: Place, client: Redis) -> None:
-    """S3-019, C-09: somebody takes all locks away all the time; the commit and the queue decide."""
+    """S3-019, C-09: all locks are taken away all the time; the commit and the queue decide."""
     registry, queue = registry_of(minutely()), RedisQueue(place.address)
     beats = [place.beat(registry, queue) for _ in range(5)]
 

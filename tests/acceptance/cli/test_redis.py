@@ -1,4 +1,4 @@
-"""The same verbs on Redis, as somebody types them who uses it for the first time."""
+"""The same verbs on Redis, as a newcomer types them."""
 
 import json
 from itertools import count

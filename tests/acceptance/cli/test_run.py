@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 from pathlib import Path
 
 from tests.acceptance.cli.terminal import Terminal, everytick
@@ -17,8 +18,43 @@ def test_a_node_runs_in_colour_at_a_terminal_until_ctrl_c(folder: Path) -> None:
         assert "SIGINT: stopping; once more leaves at once" in terminal.text
 
 
+def test_it_serves_the_dashboard_beside_the_node_and_ends_open_streams_with_it(folder: Path) -> None:
+    with Terminal(folder, "run", "-a", "shop:tick", "--web-port", "0") as terminal:
+        port = int(terminal.see(r"dashboard and API: \w+://127\.0\.0\.1:(\d+)/").group(1))
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as reader:
+            reader.sendall(b"GET /api/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            told = reader.recv(4096)
+            terminal.signal(signal.SIGTERM)
+            with reader.makefile("rb") as rest:
+                told += rest.read()
+
+        assert terminal.ended() == 0
+    assert told.startswith(b"HTTP/1.1 200 ")
+    assert b"the service stops" in told
+
+
+def test_to_other_hosts_it_serves_no_dashboard_without_a_user(folder: Path) -> None:
+    """S1: the node runs, and says what to do for its pages."""
+    with Terminal(folder, "run", "-a", "shop:tick", "--web-address", "0.0.0.0", "--web-port", "0") as terminal:
+        terminal.see("no dashboard: 0.0.0.0 can be reached from other hosts, and the service has no users: add one")
+        terminal.see(r"pulse \S+ completed")
+        terminal.signal(signal.SIGTERM)
+
+        assert terminal.ended() == 0
+    assert "dashboard and API" not in terminal.text
+
+
+def test_without_a_dashboard_it_listens_nowhere(folder: Path) -> None:
+    with Terminal(folder, "run", "-a", "shop:tick", "--no-web") as terminal:
+        terminal.see(r"pulse \S+ completed")
+        terminal.signal(signal.SIGTERM)
+
+        assert terminal.ended() == 0
+    assert "dashboard" not in terminal.text
+
+
 def test_a_file_that_is_deleted_under_it_ends_it_with_a_sentence(folder: Path) -> None:
-    """Attack 6, F-11: 69, as for any store that cannot be reached; no empty file is made in its place."""
+    """F-11: 69, as for any store that cannot be reached; no empty file is made in its place."""
     with Terminal(folder, "run", "-a", "shop:tick") as terminal:
         terminal.see(r"pulse \S+ completed")
         [file] = folder.glob("*.db")
@@ -30,7 +66,7 @@ def test_a_file_that_is_deleted_under_it_ends_it_with_a_sentence(folder: Path) -
 
 
 def test_a_folder_that_is_not_there_ends_it_at_once(folder: Path) -> None:
-    """Attack 10 D: a wrong address is no outage, and is not waited for."""
+    """A wrong address is no outage, and is not waited for."""
     (folder / "lost.py").write_text(
         "from everytick import Everytick\ntick = Everytick('sqlite:///nowhere/at/all.db')\n"
     )

@@ -121,6 +121,25 @@ def test_it_listens_on_this_host_alone_and_tells_no_banner(store: Path) -> None:
     assert answer.headers["cache-control"] == "no-store"
 
 
+def test_a_stop_tells_a_hundred_open_streams_to_end(store: Path) -> None:
+    """SIGTERM waits for no reader: each is told why, and the process leaves with 0.
+
+    A server that waits for its answers would not leave at all, and one that cuts them off would tell no reader.
+    """
+    with serving(store) as (url, _):
+        place = urlsplit(url)
+        opened = [socket.create_connection((place.hostname or "", place.port or 0), timeout=60) for _ in range(100)]
+        for each in opened:
+            each.sendall(b"GET /api/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            assert each.recv(4096).startswith(b"HTTP/1.1 200 ")
+    told = []
+    for each in opened:
+        with each, each.makefile("rb") as reading:
+            told.append(reading.read().decode())
+
+    assert [text for text in told if "the service stops" not in text] == []
+
+
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])
 def test_another_address_without_users_is_refused(store: Path, address: str) -> None:
     """S1: with a message that says what to do, and an exit code of its own."""

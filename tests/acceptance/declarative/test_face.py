@@ -455,7 +455,7 @@ async def test_a_callback_begins_when_the_scheduler_runs_though_it_was_claimed_b
 
 @pytest.mark.parametrize("store", ["memory"], indirect=True)
 async def test_what_initialize_returns_is_a_coroutine_that_has_begun(world: World) -> None:
-    """S2-001, S2-063: for create_task, groups and gather; whether anybody waits changes nothing."""
+    """S2-001, S2-063: for create_task, groups and gather; whether a caller waits changes nothing."""
     registrations = [("a", "0 0 1 1 *", Counting(), "5m")]
     tasked, grouped, gathered, left = (world.scheduler(name=name) for name in ("tasked", "grouped", "gathered", "left"))
     waiting = asyncio.create_task(tasked.initialize(registrations))

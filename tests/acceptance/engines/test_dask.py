@@ -1,4 +1,4 @@
-"""Issue 16, engines: functions that a real Dask cluster calls, recorded as if they had been called here."""
+"""Engines: functions that a real Dask cluster calls, recorded as if they had been called here."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ def application(yard: Yard, cluster: Cluster, target: str = "dask_tasks:add", **
 
 
 async def test_results_and_errors_come_back_into_history(yard: Yard, cluster: Cluster) -> None:
-    """Issue 16: the key of the task is the attempt's id, and `Retry.on` knows what was raised."""
+    """The key of the task is the attempt's id, and `Retry.on` knows what was raised."""
     cluster.worker()
     async with application(yard, cluster) as tick:
         found = await ended(tick, {"first": 2, "second": 3})
@@ -65,7 +65,7 @@ async def test_results_and_errors_come_back_into_history(yard: Yard, cluster: Cl
 
 
 async def test_a_dead_worker_is_a_failure_and_nothing_runs_again(yard: Yard, cluster: Cluster) -> None:
-    """Issue 16: allowed failures are 0, and the retry policy decides."""
+    """Allowed failures are 0, and the retry policy decides."""
     worker = cluster.worker()
     async with application(yard, cluster, "dask_tasks:wait") as tick:
         handle = await tick.trigger("work")
@@ -81,7 +81,7 @@ async def test_a_dead_worker_is_a_failure_and_nothing_runs_again(yard: Yard, clu
 async def test_what_a_restarted_scheduler_has_forgotten_is_lost(
     yard: Yard, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its client counts every task as canceled, which is no word of anyone: `on_orphan` decides."""
+    """Its client counts every task as canceled, though no person asked for it: `on_orphan` decides."""
     monkeypatch.setattr("everytick.runners.engine_losses.UNKNOWN_SECONDS", 1.0)
     worker = cluster.worker()
     async with application(yard, cluster, "dask_tasks:wait", on_orphan="restart") as tick:

@@ -1,4 +1,4 @@
-"""Issue 16, engines: what was handed over survives the node, the stop, and a broker that is away."""
+"""Engines: what was handed over survives the node, the stop, and a broker that is away."""
 
 import asyncio
 import signal
@@ -50,7 +50,7 @@ async def begun_by_a_process(yard: Yard) -> tuple[Any, str, str]:
 
 
 async def test_another_node_goes_on_when_the_first_is_killed(yard: Yard) -> None:
-    """Issue 16: an occurrence handed to an engine survives the node that handed it over; the task runs once."""
+    """An occurrence handed to an engine survives the node that handed it over; the task runs once."""
     yard.worker()
     process, occurrence_id, begun = await begun_by_a_process(yard)
     kill(process)
@@ -106,7 +106,7 @@ async def test_the_next_node_can_cancel_it(yard: Yard) -> None:
 
 
 async def test_a_broker_that_is_away_for_a_while_loses_and_doubles_nothing(yard: Yard, broker: Broker) -> None:
-    """Issue 16: what is asked for meanwhile waits for the broker; what was in it before runs afterwards."""
+    """What is asked for meanwhile waits for the broker; what was in it before runs afterwards."""
     yard.broker = broker.address
     tick = yard.tick()
     tick.define("add", on_request(), runner="celery", overlap="allow", task_timeout="2m").target("shop.add")

@@ -1,4 +1,4 @@
-"""Issue 16, engines: the same promises with RabbitMQ as Celery's broker. Most tests are in the slow group."""
+"""Engines: the same promises with RabbitMQ as Celery's broker. Most tests are in the slow group."""
 
 import asyncio
 import signal
@@ -36,7 +36,7 @@ def noting(tick: Everytick, name: str, **options: Any) -> None:
 
 
 async def test_results_errors_and_queues_are_those_of_redis(rabbit_yard: Yard) -> None:
-    """Issue 16: Celery with RabbitMQ; a task that fails is tried again by everytick alone."""
+    """Celery with RabbitMQ; a task that fails is tried again by everytick alone."""
     yard = rabbit_yard
     yard.worker("--queues", "celery,reports")
     tick = yard.tick()
@@ -61,7 +61,7 @@ async def test_results_errors_and_queues_are_those_of_redis(rabbit_yard: Yard) -
 
 
 async def test_another_node_goes_on_and_can_cancel_it(rabbit_yard: Yard) -> None:
-    """Issue 16: what was handed over survives its node; a cancel revokes what runs and what waits."""
+    """What was handed over survives its node; a cancel revokes what runs and what waits."""
     yard = rabbit_yard
     yard.worker("--concurrency", "1")
     process, first, begun = await begun_by_a_process(yard)
@@ -128,7 +128,7 @@ async def test_what_no_queue_takes_is_a_failure_at_once(rabbit_yard: Yard, rabbi
 
 @pytest.mark.slow
 async def test_a_timeout_ends_what_a_lost_worker_has_begun(rabbit_yard: Yard) -> None:
-    """Issue 16: a lost worker is found by our own deadline, and the retry policy decides what follows."""
+    """A lost worker is found by our own deadline, and the retry policy decides what follows."""
     yard = rabbit_yard
     worker = yard.worker()
     tick = yard.tick()
@@ -152,7 +152,7 @@ async def test_a_timeout_ends_what_a_lost_worker_has_begun(rabbit_yard: Yard) ->
 async def test_a_broker_that_is_killed_and_comes_back_loses_and_doubles_nothing(
     rabbit_yard: Yard, rabbit: Rabbit
 ) -> None:
-    """Issue 16: what was in it before runs afterwards, what is asked for meanwhile waits, and what ran ends once.
+    """What was in it before runs afterwards, what is asked for meanwhile waits, and what ran ends once.
 
     The worker holds one task that runs and one that it has fetched: the broker gives the second to it once more.
     """

@@ -1,4 +1,4 @@
-"""Issue 16, engines: functions that a real Ray cluster calls, recorded as if they had been called here."""
+"""Engines: functions that a real Ray cluster calls, recorded as if they had been called here."""
 
 import asyncio
 import os
@@ -59,7 +59,7 @@ def is_gone(pid: int) -> bool:
 
 @pytest.mark.parametrize("place", ["inside", "outside"])
 async def test_results_and_errors_come_back_into_history(yard: Yard, cluster: Cluster, place: str) -> None:
-    """Issue 16: also from outside of the cluster; `Retry.on` knows what was raised, and everytick alone retries."""
+    """Also from outside of the cluster; `Retry.on` knows what was raised, and everytick alone retries."""
     address = getattr(cluster, place)
     policies: dict[str, Any] = {"retry": {"max": 1, "interval": "10ms", "on": ["builtins.ArithmeticError"]}}
     tick = application(yard, address, task_timeout="2m")
@@ -94,7 +94,7 @@ async def test_a_cancel_ends_what_runs_and_takes_back_what_waits(yard: Yard, clu
 
 
 async def test_a_dead_worker_is_a_failure_at_once_and_nothing_runs_again(yard: Yard, cluster: Cluster) -> None:
-    """Issue 16: engine retries are always off, and the retry policy decides."""
+    """Engine retries are always off, and the retry policy decides."""
     async with application(yard, cluster.inside, "ray_tasks:wait", task_timeout="2m") as tick:
         handle = await tick.trigger("work")
         os.kill(int(await heard(yard, "begun")), signal.SIGKILL)
@@ -104,7 +104,7 @@ async def test_a_dead_worker_is_a_failure_at_once_and_nothing_runs_again(yard: Y
 
 
 async def test_a_timeout_ends_what_a_worker_that_stands_still_has_begun(yard: Yard, cluster: Cluster) -> None:
-    """Issue 16: a lost worker is found by our own deadline, and the retry policy decides what follows."""
+    """A lost worker is found by our own deadline, and the retry policy decides what follows."""
     policies: dict[str, Any] = {"task_timeout": "12s", "retry": {"max": 1, "interval": "10ms"}}
     async with application(yard, cluster.inside, "ray_tasks:wait", **policies) as tick:
         handle = await tick.trigger("work")
@@ -124,7 +124,7 @@ async def test_a_timeout_ends_what_a_worker_that_stands_still_has_begun(yard: Ya
 
 
 async def test_another_node_goes_on_when_the_first_is_killed(yard: Yard, cluster: Cluster) -> None:
-    """Issue 16: an occurrence handed to an engine survives the node that handed it over; the task runs once."""
+    """An occurrence handed to an engine survives the node that handed it over; the task runs once."""
     process = process_of(yard, cluster)
     other = application(yard, cluster.inside, "ray_tasks:wait", name="wait", task_timeout="2m")
     await other.sync()

@@ -3,7 +3,9 @@
 import os
 import pty
 import re
+import runpy
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,8 +19,9 @@ DEMO = Path(__file__).resolve().parents[3] / "examples" / "demo.py"
 
 # As a shell starts a program: on a terminal of its own, from which Ctrl-C is a signal.
 ON_TERMINAL = f"""
-import fcntl, runpy, termios
+import fcntl, runpy, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+sys.argv = [{str(DEMO)!r}, "--port", "0"]
 runpy.run_path({str(DEMO)!r}, run_name="__main__")
 """
 
@@ -27,11 +30,25 @@ def temporary(folder: Path) -> dict[str, str]:
     return {**os.environ, "TMPDIR": str(folder), "COLUMNS": "120", "TERM": "xterm"}
 
 
+@contextmanager
+def demo(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Give a demo at work. Its dashboard has a port of its own: demos of other tests run beside it."""
+    with subprocess.Popen(
+        [sys.executable, DEMO, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=temporary(folder),
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
 def test_into_a_pipe_every_event_is_a_line_and_ctrl_c_brings_a_summary(tmp_path: Path) -> None:
     """S0-109: what overlaps is skipped, what fails is tried again, and a stop leaves nothing behind."""
-    with subprocess.Popen(
-        [sys.executable, DEMO], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=temporary(tmp_path)
-    ) as child:
+    with demo(tmp_path) as child:
         assert child.stdout is not None
         wanted = {
             r"^dashboard: \S+:\d+/$",
@@ -56,9 +73,7 @@ def test_into_a_pipe_every_event_is_a_line_and_ctrl_c_brings_a_summary(tmp_path:
 
 
 def test_it_shows_its_jobs_on_the_dashboard(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, DEMO], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=temporary(tmp_path)
-    ) as child:
+    with demo(tmp_path) as child:
         assert child.stdout is not None
         try:
             address = next(line.split()[1] for line in child.stdout if line.startswith("dashboard: "))
@@ -74,7 +89,7 @@ def test_it_shows_its_jobs_on_the_dashboard(tmp_path: Path) -> None:
 
 def test_it_stops_itself_if_told_so(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, DEMO, "--seconds", "0.5"],
+        [sys.executable, DEMO, "--seconds", "0.5", "--port", "0"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -84,6 +99,14 @@ def test_it_stops_itself_if_told_so(tmp_path: Path) -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "stopped; what the store holds:" in done.stdout
+
+
+def test_the_dashboard_gets_a_free_port_where_its_usual_one_is_taken() -> None:
+    web_address = runpy.run_path(str(DEMO))["web_address"]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert web_address(port) == "127.0.0.1:0"
+    assert web_address(port) == f"127.0.0.1:{port}"
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def ask(address: str, key: str) -> None:
 
 
 def test_a_server_whose_clock_is_set_ahead_takes_nothing_from_healthy_nodes(address: str, fleet: Fleet) -> None:
-    """Attack 3, F-5, I5: what runs goes on where it runs, and comes to its end once."""
+    """F-5, I5: what runs goes on where it runs, and comes to its end once."""
     nodes = [fleet.start("clocks", address)]
     fleet.hear("began 1", by=nodes[0])
     nodes += [fleet.start("clocks", address) for _ in range(2)]
@@ -78,7 +78,7 @@ def test_a_server_whose_clock_is_set_ahead_takes_nothing_from_healthy_nodes(addr
 def test_a_server_whose_clock_is_set_back_lets_nothing_fail_unrun(
     address: str, fleet: Fleet, steps: tuple[str, ...]
 ) -> None:
-    """Attack 2, F-5, C-05: an execution_timeout counts from the claim, whatever the clock showed before."""
+    """F-5, C-05: an execution_timeout counts from the claim, whatever the clock showed before."""
     node = fleet.start("clocks", address)
     fleet.hear("began 1", by=node)
     for number, step in enumerate(steps):

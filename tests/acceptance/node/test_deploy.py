@@ -30,7 +30,7 @@ def free_port() -> int:
 
 
 def probed(port: int, path: str) -> int | None:
-    """Return the status that a kubelet would get, which names the pod by its own address; None if nobody listens."""
+    """Return the status that a kubelet would get, which names the pod by its own address; None if no server listens."""
     asked = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         asked.request("GET", path, headers={"Host": f"10.42.0.17:{port}"})

@@ -12,7 +12,7 @@ CROWD = 48
 
 
 def test_no_end_is_written_into_another_occurrence_after_a_fail_over(server: StoppableServer, fleet: Fleet) -> None:
-    """Attack 1, F-12: the copy gives the keys of what it does not know to other occurrences, and each keeps its own.
+    """F-12: the copy gives the keys of what it does not know to other occurrences, and each keeps its own.
 
     The older node stands still from before the crash until the copy has given those keys away, and then tells of
     the ends of what it ran.

@@ -23,7 +23,7 @@ def address(postgres: Server) -> str:
 
 
 def test_a_node_frozen_between_claim_and_start_does_not_begin_what_another_has_run(address: str, fleet: Fleet) -> None:
-    """Attack 5, I5: the answer to its claim waits in its socket, and is too old to begin when the node wakes.
+    """I5: the answer to its claim waits in its socket, and is too old to begin when the node wakes.
 
     The node beats before it reads that answer. So it has been heard of again, and its beat did not ask about the claim.
     """

@@ -16,6 +16,9 @@ SECONDS = 4
 WITHIN = 60.0
 """Seconds: far more than it takes, against a node that hangs."""
 
+TRIES = 5
+"""How often a node may be held up: on a busy machine all of its process may wait for more than a second."""
+
 
 def application(address: str) -> tuple[Everytick, asyncio.Event]:
     """Return jobs of every second, and what is set once one of them has run often enough."""
@@ -56,16 +59,28 @@ def _why(reason: str) -> str:
     return reason.partition(" started ")[0].partition(" behind ")[0].partition(",")[0]
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
-async def test_the_kit_is_the_node_in_real_time(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """F3, S4-022: on the real clock a run starts a moment after its instant, and decides nothing by that."""
-    address = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path / 'kit.db'}"}.get(store)
-    tick, enough = application(address or await new_database(request.getfixturevalue("postgres")))
+async def lived(address: str) -> dict[str, list[tuple[bool, str]]]:
+    """Return what a node did in real time."""
+    tick, enough = application(address)
     async with tick:
         async with asyncio.timeout(WITHIN):
             await enough.wait()
-        done = await chronicle_of(await tick._opened())
+        return told(await chronicle_of(await tick._opened()))
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
+async def test_the_kit_is_the_node_in_real_time(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """F3, S4-022: on the real clock a run starts a moment after its instant, and decides nothing by that.
+
+    A node that is held up for a second finds late instants, which `simulate` knows nothing of: then another one lives.
+    """
+    for attempt in range(TRIES):
+        address = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path / f'kit{attempt}.db'}"}.get(store)
+        done = await lived(address or await new_database(request.getfixturevalue("postgres")))
+        if done["successful"] == [(True, "on time")] * SECONDS:
+            break
+    else:
+        pytest.fail(f"each of {TRIES} nodes had late instants; the last one: {done['successful']}")
 
     virtual, _ = application("memory://")
-    assert told(done)["successful"] == [(True, "on time")] * SECONDS
-    assert told(done) == told(simulate(virtual, "2026-01-01T00:00:00.5Z", "2026-01-01T00:00:10.2Z"))
+    assert done == told(simulate(virtual, "2026-01-01T00:00:00.5Z", "2026-01-01T00:00:10.2Z"))

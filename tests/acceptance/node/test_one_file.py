@@ -41,7 +41,7 @@ def test_two_applications_of_one_process_go_on_while_commands_come_and_go(fleet:
 def test_nodes_whose_file_is_replaced_or_deleted_stop_and_make_no_other(
     fleet: Fleet, tmp_path: Path, deed: str
 ) -> None:
-    """Attack 6, F-11: none goes on with a file that has no name any more, and none runs an instant of the new one."""
+    """F-11: none goes on with a file that has no name any more, and none runs an instant of the new one."""
     path, copy = tmp_path / "store.db", tmp_path / "copy.db"
     address = f"sqlite:///{path}"
     nodes = [fleet.start("writing", address) for _ in range(2)]

@@ -46,7 +46,7 @@ def test_an_outage_of_the_store_is_made_up_for_by_each_job_in_its_own_way(
 
 
 def test_a_node_that_is_started_while_its_store_is_away_waits_for_it(server: StoppableServer, fleet: Fleet) -> None:
-    """Attack 10 D: one line says so, no traceback does, and it runs once the store is there."""
+    """One line says so, no traceback does, and it runs once the store is there."""
     server.stop()
     node = fleet.start("outage", server.address)
     fleet.hear_error("the start waits until the store answers", by=node)
@@ -59,7 +59,7 @@ def test_a_node_that_is_started_while_its_store_is_away_waits_for_it(server: Sto
 
 
 def test_a_node_that_waits_for_its_store_can_be_told_to_stop(server: StoppableServer, fleet: Fleet) -> None:
-    """Attack 10 D: a service manager need not kill it."""
+    """A service manager need not kill it."""
     server.stop()
     node = fleet.start("outage", server.address)
     fleet.hear_error("the start waits until the store answers", by=node)

@@ -7,7 +7,7 @@ from tests.acceptance.node.stoppable import StoppableServer
 
 
 def test_ends_on_a_read_only_server_are_recorded_once_it_writes_again(server: StoppableServer, fleet: Fleet) -> None:
-    """Attack 4, V3: read only (25006) counts as an outage: no end is dropped, and no job is put aside."""
+    """V3: read only (25006) counts as an outage: no end is dropped, and no job is put aside."""
     nodes = [fleet.start("writing", server.address) for _ in range(2)]
     for node in nodes:
         fleet.hear("ran quick", by=node)

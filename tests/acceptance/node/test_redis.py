@@ -121,7 +121,7 @@ def test_nodes_stop_when_redis_has_forgotten_everything(redis_server: StoppableR
         redis_server.start(keeps=False)
     for node in nodes:
         assert node.ended() == Exit.UNREACHABLE
-        assert "this node stops: " in node.errors()
+        assert "; this node stops" in node.errors()
         assert "the server has no store of this name any more" in node.errors()
         assert "Traceback" not in node.errors(), node.complaints()
     assert redis_server.tell("KEYS", "*") == []

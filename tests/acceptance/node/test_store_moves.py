@@ -1,4 +1,4 @@
-"""A store moves while nodes run on it: nothing is lost or doubled, whoever is killed meanwhile."""
+"""A store moves while nodes run on it: nothing is lost or doubled, whichever process is killed meanwhile."""
 
 import asyncio
 import sqlite3

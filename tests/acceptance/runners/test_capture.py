@@ -79,6 +79,18 @@ async def test_every_record_that_a_task_makes_is_kept_once(capsys: pytest.Captur
     assert "page 3\n" in capsys.readouterr().err
 
 
+async def test_a_record_that_a_task_copies_from_elsewhere_is_not_its_own() -> None:
+    """`logging.makeLogRecord` makes a record without a name, and fills it afterwards with what a socket has brought."""
+
+    async def copies() -> str:
+        return logging.makeLogRecord({"name": "far away", "msg": "said"}).getMessage()
+
+    services = Remembering()
+    outcome = await carried_out(FunctionBody(copies), attempt(services=services))
+    assert isinstance(outcome, Succeeded)
+    assert services.written == b""
+
+
 async def test_arguments_that_do_not_fit_their_message_do_not_fail_the_task() -> None:
     """A11: the application's handlers complain of it, as they do outside of tasks."""
 

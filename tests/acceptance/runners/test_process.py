@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import select
 import signal
@@ -32,6 +33,15 @@ def guard() -> Iterator[Guard]:
     made = Guard()
     yield made
     made.close()
+
+
+@pytest.fixture(autouse=True)
+def plain_records() -> Iterator[None]:
+    """Make log records as Python does: a node that still runs in this process would store them with the attempt."""
+    factory = logging.getLogRecordFactory()
+    logging.setLogRecordFactory(logging.LogRecord)
+    yield
+    logging.setLogRecordFactory(factory)
 
 
 @pytest.fixture

@@ -38,6 +38,23 @@ def apart() -> str:
 tick.define("shell", every("P1Y")).command("write", "printf %s $TRACEPARENT > trace")
 
 
+@tick.job(every("P1Y"), name="logs")
+async def logs() -> str:
+    import io, logging
+    from everytick.cli.logging import JsonLines
+    written = logging.StreamHandler(io.StringIO())
+    written.setFormatter(JsonLines())
+    for name in ("shop", "everytick.node"):
+        logger = logging.getLogger(name)
+        logger.addHandler(written)
+        logger.warning("said", extra={"occurrence": "occ_other"})
+        logger.removeHandler(written)
+    return written.stream.getvalue()
+
+
+tick.define("fails", every("P1Y")).command("end", "exit 3")
+
+
 def current() -> str:
     if "opentelemetry" not in sys.modules:
         return ""
@@ -130,6 +147,41 @@ def test_a_failure_is_an_error_with_its_type(tmp_path: Path) -> None:
     own = [span for span in spans if span["trace"] == trace_id(found["bad"]["id"])]
     assert {span["status"] for span in own} == {"ERROR"}
     assert [span["attributes"]["error.type"] for span in own if " " in span["name"]] == ["ValueError"]
+
+
+def test_a_json_line_in_a_task_has_the_id_of_its_trace(tmp_path: Path) -> None:
+    found, _ = run(tmp_path, SDK, "logs")
+    lines = [json.loads(line) for line in found["logs"]["result"][0].splitlines()]
+    assert [line["trace_id"] for line in lines] == [trace_id(found["logs"]["id"])] * 2
+    found, _ = run(tmp_path, PLAIN, "logs")
+    assert all("trace_id" not in line for line in map(json.loads, found["logs"]["result"][0].splitlines()))
+
+
+def test_a_json_line_about_an_occurrence_has_the_id_of_its_trace(tmp_path: Path) -> None:
+    """Written by the node, where no span is the current one. What an application says in `extra` stays."""
+    script = """
+import json, logging, sys
+from everytick.cli.logging import JsonLines
+def written(**extra):
+    record = logging.makeLogRecord({"name": "everytick.node", "msg": "ended", **extra})
+    return json.loads(JsonLines().format(record)).get("trace_id")
+id_ = "occ_0b5f2a4e-0000-4000-8000-000000000001"
+before = written(occurrence=id_)
+import opentelemetry.sdk.trace
+others = [written(occurrence=each) for each in ("", "nightly", "run_" + id_[4:], id_ + "0", 7, None)]
+print(json.dumps([before, written(occurrence=id_), others, written(), written(trace_id="mine")]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [None, "0b5f2a4e000040008000000000000001", [None] * 6, None, "mine"]
+
+
+def test_the_span_of_a_command_says_which_process_it_was(tmp_path: Path) -> None:
+    found, spans = run(tmp_path, SDK, "shell", "fails")
+    for name, code in (("shell", 0), ("fails", 3)):
+        [attempt] = [span for span in spans if span["trace"] == trace_id(found[name]["id"]) and span["name"] != name]
+        own = {key: each for key, each in attempt["attributes"].items() if key.startswith("process.")}
+        assert own.pop("process.pid") > 1
+        assert own == {"process.executable.name": "sh", "process.exit.code": code}
 
 
 def test_the_span_that_asks_is_linked_to_the_trace_of_the_run(tmp_path: Path) -> None:

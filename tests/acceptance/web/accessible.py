@@ -1,4 +1,4 @@
-"""Checks of our own that a page can be read by everybody: names, headings, tables, contrast, targets, one `main`.
+"""Checks of our own that a page can be read by every person: names, headings, tables, contrast, targets, one `main`.
 
 `faults(page)` returns a sentence for each fault; an empty list is what every page must have.
 """

@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def every_page_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests change the store behind the service, and a loaded machine makes every page dear."""
     monkeypatch.setattr(kept_pages, "CHEAP_SECONDS", float("inf"))
-    monkeypatch.setattr(agenda_cache, "QUICK_SECONDS", 60.0)
+    monkeypatch.setattr(agenda_cache, "WHOLE_SECONDS", 60.0)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

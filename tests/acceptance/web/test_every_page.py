@@ -1,4 +1,4 @@
-"""Every page in a browser: readable for everybody, in both themes, on desk and telephone, without script, on paper."""
+"""Every page in a browser: readable by every person, in both themes, on desk and telephone, without script, on A4."""
 
 import asyncio
 import re
@@ -62,15 +62,15 @@ ELSEWHERE = {
     "/find": "leads to another page",
     "/oidc": "leads to another site",
     "/oidc/callback": "leads to another page",
-    "/signin": "test_signing_in and the security tests open it",
-    "/signout": "only those who have signed in",
-    "/welcome": "only with a link that works once",
-    "/access/me": "only those who have signed in",
-    "/access/sessions/{session}/end": "only those who have signed in",
-    "/access/tokens/{token:name}/revoke": "needs a token",
-    "/access/users/{user:name}/password": "needs a user",
-    "/access/users/{user:name}/remove": "needs a user",
-    "/access/users/{user:name}/role": "needs a user",
+    "/signin": "test_people_pages",
+    "/signout": "test_people_pages: only those who have signed in",
+    "/welcome": "test_people_pages: only with a link that works once",
+    "/access/me": "test_people_pages: only those who have signed in",
+    "/access/sessions/{session}/end": "test_people_pages: only those who have signed in",
+    "/access/tokens/{token:name}/revoke": "test_people_pages: needs a token",
+    "/access/users/{user:name}/password": "test_people_pages: needs a user",
+    "/access/users/{user:name}/remove": "test_people_pages: needs a user",
+    "/access/users/{user:name}/role": "test_people_pages: needs a user",
     "/occurrences/{id}/output": "text, not a page",
     "/history.csv": "a file",
     "/history.json": "a file",
@@ -106,35 +106,82 @@ async def shop(folder: Path) -> AsyncIterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize(("theme", "width"), [("light", DESK), ("dark", PHONE)])
-async def test_everybody_can_read_every_page(tmp_path: Path, reader: Reader, theme: str, width: int, part: int) -> None:
+@pytest.mark.parametrize("width", [DESK, PHONE])
+async def test_everybody_can_read_every_page(tmp_path: Path, reader: Reader, width: int, part: int) -> None:
+    """In both themes: the page follows the system when that changes, without being asked for anew."""
     found: dict[str, list[str]] = {}
     async with shop(tmp_path) as (url, failed):
-        page = await reader.open(url, theme=theme, width=width)
+        page = await reader.open(url, width=width)
         for path in PAGES[part::PARTS]:
             await reader.follow(page, url + path.format(failed=failed))
-            if wrong := await faults(page):
-                found[path] = wrong
+            for theme in ("light", "dark"):
+                await page.emulate_media(color_scheme=theme)
+                if wrong := await faults(page):
+                    found[f"{path} {theme}"] = wrong
         await reader.leave()
 
     assert found == {}
 
 
+PASSING = re.compile(r"(?:\d[\d:.,]*\s*(?:ms|s|min|h|d|KB|MB)?\b\s*)+(?:ago)?|\bnow\b")
+"""Times of the day and lengths of time, which pass between two pages."""
+
+
+def _lasting(said: str) -> list[str]:
+    return [PASSING.sub("#", line).strip() for line in said.splitlines() if line.strip()]
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_every_page_says_the_same_without_script_and_on_paper(tmp_path: Path, reader: Reader, part: int) -> None:
-    """No page is empty without script; on paper there is neither bar nor button."""
+    """Script changes no word of a page; on paper there is neither bar nor button."""
     async with shop(tmp_path) as (url, failed):
-        page = await reader.open(url, script=False)
+        page, scripted = await reader.open(url, script=False), await reader.open(url)
         for path in PAGES[part::PARTS]:
             await page.emulate_media(media="screen")
-            await reader.follow(page, url + path.format(failed=failed))
-            said = await page.locator("h1").inner_text()
-            assert len(said) > 2, path
+            said = []
+            for window in (page, scripted):
+                await reader.follow(window, url + path.format(failed=failed))
+                said.append(_lasting(await window.locator("main").inner_text()))
+            assert said[0] == said[1] != [], path
             await page.emulate_media(media="print")
             for bar in ("nav.nav", "form.find"):
                 assert not await page.locator(bar).is_visible(), path
             for button in await page.locator("main .btn").all():
                 assert not await button.is_visible(), path
+        await reader.leave()
+
+
+PAPER = 718
+"""The width of A4 in CSS pixels without the margins."""
+
+ON_PAPER = {
+    "jobs": ["Job", "Schedule", "Last 30, next 2", "State", "Next"],
+    "history": ["Status", "Job", "Scheduled for", "Took", "Cause", "Why", "Node"],
+    "jobs/orders%2Fdaily?as=table": ["Status", "Scheduled for", "Took", "Start delay", "Cause", "Why", "Node"],
+}
+
+
+@pytest.mark.parametrize("width", [PAPER, DESK])
+async def test_paper_shows_every_column_and_nothing_to_press(tmp_path: Path, reader: Reader, width: int) -> None:
+    """A sheet is narrow, but it is no telephone: what its page says of a run is on it too."""
+    async with shop(tmp_path) as (url, failed):
+        page = await reader.open(url, width=width)
+        await page.emulate_media(media="print")
+        for path in (
+            *ON_PAPER,
+            "",
+            "jobs/orders%2Fdaily",
+            "jobs/quiet",
+            "jobs/quiet/coverage",
+            f"occurrences/{failed}",
+        ):
+            await reader.follow(page, url + path)
+            assert re.match(r"As of .*, [\w/]+$", await page.locator(".only-print").first.inner_text()), path
+            links = page.locator("main").get_by_role("link", name=re.compile("…$|^as a "))
+            for pressed in (page.get_by_role("checkbox"), page.get_by_role("button"), links):
+                assert [await each.is_visible() for each in await pressed.all()].count(True) == 0, path
+            heads = [await each.inner_text() for each in await page.locator("main th[scope=col]:visible").all()]
+            assert [each for each in ON_PAPER.get(path, []) if each not in heads] == [], path
         await reader.leave()
 
 

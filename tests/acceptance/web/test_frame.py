@@ -37,7 +37,8 @@ async def test_the_checks_see_what_is_wrong_with_a_page(tick: Everytick, reader:
             """() => {
               const bad = document.createElement("div");
               bad.innerHTML = '<h4>too deep</h4><table><tr><td>1</td></tr></table><input><svg role="img"></svg>'
-                + '<a href="#"></a><p class="pale">pale</p><p id="main">twice</p>';
+                + '<a href="#"></a><p class="pale">pale</p><p id="main">twice</p>'
+                + '<p><a href="#alone">i</a></p><p>As <a href="#told">i</a> say.</p>';
               document.querySelector("main").append(bad);
               bad.querySelector(".pale").attributeStyleMap.set("color", "#ccc");
             }"""
@@ -47,6 +48,7 @@ async def test_the_checks_see_what_is_wrong_with_a_page(tick: Everytick, reader:
         await reader.leave()
     for fault in ("follows a heading", "without a caption", "has no name", "contrast of", "is there twice"):
         assert fault in found
+    assert found.count("“i” is only") == 1, "a link in a sentence is as high as its line"
     await tick.close()
 
 

@@ -1,4 +1,4 @@
-"""The page Now in a browser: readable by everybody, alive with script, whole without."""
+"""The page Now in a browser: readable by every person, alive with script, whole without."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 
 from everytick import Everytick, every
 from tests.acceptance.web.accessible import faults
-from tests.acceptance.web.browsing import DESK, PHONE, Reader, served
+from tests.acceptance.web.browsing import DESK, PHONE, LeavingStore, Reader, served
 
 
 class Gate:
@@ -141,3 +141,48 @@ async def test_the_first_run_fills_by_itself(reader: Reader) -> None:
         assert await page.inner_text("h1") == "The one job is well."
         await reader.leave()
     await tick.stop()
+
+
+async def test_an_open_page_says_that_the_store_is_away_and_goes_on_when_it_is_back(reader: Reader) -> None:
+    """Nothing was touched in the browser: neither the dot nor the clock may say that all is well."""
+    store = LeavingStore()
+    tick = Everytick(store, name="shop")
+
+    @tick.job(every("1h"), name="quiet")
+    async def quiet() -> None: ...
+
+    await tick.start()
+    async with served(tick) as url:
+        page = await reader.open(url)
+        await page.wait_for_selector("#live.on")
+        reader.expect(page, 503)
+        store.is_away = True
+        await page.wait_for_selector(".banner.wrong")
+        assert (await page.inner_text("#live")).startswith("not live since ")
+        assert (await page.inner_text("h1")).startswith("Known until ")
+        assert (await page.title()).startswith("The store does not answer")
+        assert await page.locator("[data-lane=quiet]").count() == 1
+        assert await page.locator("main a[href*='/do/']").count() == 0
+        assert await page.get_by_text("Trigger a job").count() == 0
+        assert await faults(page) == []
+        store.is_away = False
+        await page.wait_for_selector("#live.on")
+        assert await page.inner_text("h1") == "The one job is well."
+        assert await page.locator(".banner").count() == 0
+        await reader.leave()
+    await tick.stop()
+
+
+async def test_a_page_that_the_store_did_not_answer_asks_again_by_itself(reader: Reader) -> None:
+    store = LeavingStore()
+    tick = Everytick(store, name="shop")
+    tick.job(every("1h"), name="quiet")(lambda: None)
+    await tick.sync()
+    async with served(tick) as url:
+        store.is_away = True
+        page = await reader.open(f"{url}jobs", expect_status=503)
+        assert "asks again every 5 s" in await page.inner_text("main")
+        store.is_away = False
+        await page.wait_for_selector("table.jobs")
+        await reader.leave()
+    await tick.close()

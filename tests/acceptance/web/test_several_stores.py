@@ -62,7 +62,7 @@ def serving(*stores: str) -> Iterator[str]:
 async def test_the_front_page_leads_to_each_store_and_every_page_to_the_others(
     tmp_path: Path, reader: Reader, theme: str, width: int
 ) -> None:
-    """Issue 16: several stores by name behind one dashboard."""
+    """Several stores by name behind one dashboard."""
     shop, bank = await _made(tmp_path, "shop"), await _made(tmp_path, "bank")
     with serving(f"shop={shop}", bank, AWAY) as url:
         page = await reader.open(url, theme=theme, width=width)

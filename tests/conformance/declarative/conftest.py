@@ -1,4 +1,4 @@
-"""Which implementation the suite runs against: everytick on each of its stores, unless somebody brings another.
+"""Which implementation the suite runs against: everytick on each of its stores, unless another one is named.
 
 `DECLARATIVE_ADAPTER="package.module:name, …"` names functions without arguments that return
 an Adapter; the suite then runs against those and nothing of everytick is imported.

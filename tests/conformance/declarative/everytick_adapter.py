@@ -80,7 +80,7 @@ class Line:
             raise StoreUnavailable("the store", "this request was to be refused")
 
     async def _silence(self) -> None:
-        """Whoever asks over a line that was cut waits for ever, until the story is over and everybody is sent home."""
+        """A call over a line that was cut waits for ever, until the story is over and all calls are ended."""
         if self.is_over:
             raise StoreUnavailable("the store", "the story is over")
         if self.is_cut:

@@ -216,7 +216,7 @@ def test_reentrancy_protection_initialize_while_stopping_is_refused(quick: Adapt
 
 
 def test_reentrancy_protection_initialize_goes_on_without_a_waiter(adapter: Adapter) -> None:
-    """S2-063: whoever awaits it may be canceled; the scheduler is whole afterwards, one way or the other."""
+    """S2-063: a caller that awaits it may be canceled; the scheduler is whole afterwards, one way or the other."""
 
     async def story(world: World) -> None:
         for turns in range(12):

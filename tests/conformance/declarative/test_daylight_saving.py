@@ -71,7 +71,7 @@ def test_spring_forward_tasks_of_the_skipped_hour_do_not_run(
 
     async def story(world: World) -> None:
         tasks = Beside(world, first, length)
-        # Whoever moves what was skipped runs it half a gap later, or as late as it would have been.
+        # An implementation that moves what was skipped runs it half a gap later, or as late as it would have been.
         await tasks.live_through(change - MINUTE, change, change + shift / 2, change + shift - MINUTE, change + shift)
         assert tasks.began == {"before": [change - MINUTE], "edge": [], "inside": [], "last": [], "after": [change]}
 

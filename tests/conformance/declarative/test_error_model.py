@@ -294,7 +294,7 @@ def test_error_throwing_guarantees_equal_mistakes_have_equal_messages_and_leak_n
     """S2-057: a message does not show what a callback closes over, and is the same every time."""
 
     async def secretive(argument: object, password: str = "hunter2") -> None:
-        """Async, with an argument nobody gives and a default nobody should see."""
+        """Async, with an argument that is never given and a default that must not be seen."""
 
     for bad in [("a", EVERY_MINUTE, secretive, DELAY), ("a", EVERY_MINUTE, partial(plain), DELAY), ("", "@daily")]:
         messages = {_message(quick, bad) for _ in range(2)}

@@ -108,7 +108,7 @@ def test_awaiting_retry_survives_a_kill(fleet: Fleet, address: str) -> None:
 
 
 def test_recovery_from_crashes_at_any_moment_restores_a_consistent_state(fleet: Fleet, address: str) -> None:
-    """S2-067, S2-011, S2-007: killed at moments nobody chose, six times; each return is exactly one run at once."""
+    """S2-067, S2-011, S2-007: killed at random moments, six times; each return is exactly one run at once."""
     chance = random.Random(MANY)
     begin = BEGIN
     for _ in range(6):

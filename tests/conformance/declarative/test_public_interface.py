@@ -94,7 +94,7 @@ def plain() -> None:
 
 
 async def needy(argument: object) -> None:
-    """Async, with an argument nobody gives."""
+    """Async, with an argument that is never given."""
 
 
 class Callable_:

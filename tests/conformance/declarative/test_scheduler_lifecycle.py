@@ -259,7 +259,7 @@ def test_events_are_told_in_order_of_time_with_the_time_of_the_world(quick: Adap
 
 
 def test_states_are_only_read(quick: Adapter) -> None:
-    """S2-001, S2-014: nobody puts a scheduler into a state from outside."""
+    """S2-001, S2-014: a scheduler cannot be put into a state from outside."""
 
     async def story(world: World) -> None:
         own = world.scheduler().subject

@@ -328,7 +328,7 @@ async def interrupt() -> None:
 
 @pytest.mark.parametrize("end", [cancel_yourself, leave, interrupt])
 def test_from_running_to_awaiting_retry_however_the_callback_fails(adapter: Adapter, end: object) -> None:
-    """S2-021, S2-064: whatever a callback raises is its failure, and nobody else's end."""
+    """S2-021, S2-064: whatever a callback raises is its failure, and no other task's end."""
 
     async def story(world: World) -> None:
         other = Task(world)
@@ -445,7 +445,7 @@ def test_no_make_up_execution_policy_for_a_task_that_comes_back(adapter: Adapter
 
 
 def test_no_make_up_execution_policy_for_a_task_that_comes_back_within_the_minute_it_missed(adapter: Adapter) -> None:
-    """S2-011, S2-019: its minute came before the life without it; whoever decides about that, it runs once."""
+    """S2-011, S2-019: its minute came before the life without it; whichever instance decides, it runs once."""
 
     async def story(world: World) -> None:
         task, other = Task(world), Task(world)

@@ -93,8 +93,8 @@ async def act_and_look(seed: int, deeds: int) -> None:
     for _ in range(deeds):
         await pair.act()
         # As a claim for everything would: only then what has become ready is moved.
-        store._tables.ripen([*store._tables.early])
-        require_in_step(store._tables)
+        store._shared.tables.release_early([*store._shared.tables.early])
+        require_in_step(store._shared.tables)
 
 
 @settings(max_examples=25)

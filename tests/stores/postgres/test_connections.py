@@ -2,20 +2,25 @@
 
 import asyncio
 import socket
+import sys
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import product
 
 import asyncpg
 import pytest
 
 from everytick.errors import InvalidName, StoreUnavailable
+from everytick.stores.base import Nodes, NodeScope
+from everytick.stores.postgres import pool as pools
 from everytick.stores.postgres.connections import SESSION, Address, read_address
 from everytick.stores.postgres.store import PostgresStore
+from everytick.stores.sql.commands import Ask, Verb
 from tests.servers.launch import Server
 from tests.stores.acting import claim_one, job, plan_once, put
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import CUT_ALL_SESSIONS
-from tests.stores.postgres.proxy import proxied
+from tests.stores.postgres.proxy import Proxy, proxied
 
 
 def test_what_is_ours_in_a_url_is_taken_out_of_it() -> None:
@@ -110,6 +115,75 @@ async def test_a_server_that_is_away_is_called_by_us_alone_and_no_traceback_is_l
     assert [record.getMessage() for record in caplog.records if record.name.startswith("asyncpg")] == []
 
 
+async def test_a_host_that_died_without_a_word_is_noticed(store: PostgresStore) -> None:
+    """C-28: a verb that waits for its answer, or the bell, would wait for ever, also after a failover."""
+    listener = store._bell._listener
+    assert listener is not None
+    async with store._connections.connection() as db:
+        for line in (session._transport.get_extra_info("socket") for session in (db, listener)):
+            assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            if sys.platform == "linux":
+                assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 5
+                assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 15_000
+
+
+async def test_a_bell_that_was_broken_off_before_it_listened_is_hung_up_anew(
+    through: tuple[Proxy, PostgresStore], store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node waits for the bell with a timeout of its own. A session that does not listen would never ring again."""
+    proxy, node = through
+    listener, connect, is_frozen = node._bell._listener, node._connections.connect, asyncio.Event()
+
+    async def connect_and_freeze() -> asyncpg.Connection:
+        made = await connect()
+        proxy.hold()
+        is_frozen.set()
+        return made
+
+    assert listener is not None
+    listener.terminate()
+    with monkeypatch.context() as frozen:
+        frozen.setattr(node._connections, "connect", connect_and_freeze)
+        waiting = asyncio.create_task(node.bell(20))
+        await is_frozen.wait()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    proxy.let_pass()
+    assert await node.bell(20), "what rang meanwhile is not known"
+    await node.bell(0)
+    await put(store, job())
+    assert await node.bell(20)
+
+
+async def test_a_store_that_cannot_listen_leaves_no_connection_open(
+    postgres: Server, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the server has no connection left, each try to open the store would take one more."""
+    store = PostgresStore(postgres.address, settings={"application_name": "of-the-deaf"})
+
+    async def refuse() -> None:
+        raise StoreUnavailable("the server", "too many connections")
+
+    monkeypatch.setattr(store._bell, "open", refuse)
+    with pytest.raises(StoreUnavailable, match="too many"):
+        await store.open()
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await store.now()
+    while await db.fetchval("select count(*) from pg_stat_activity where application_name = 'of-the-deaf'"):
+        pass
+
+
+async def test_a_store_whose_server_is_frozen_can_be_closed(
+    through: tuple[Proxy, PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "_CLOSE_SECONDS", 0.05)
+    proxy, node = through
+    proxy.hold()
+    await node.close()
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await node.now()
+
+
 @pytest.mark.parametrize("kind", ["connection", "transaction"])
 async def test_a_canceled_wait_for_a_frozen_server_ends_at_once(postgres: Server, kind: str) -> None:
     """C-28: a timeout that itself needs an answer would be none; afterwards connections can be had again."""
@@ -134,6 +208,56 @@ async def test_a_canceled_wait_for_a_frozen_server_ends_at_once(postgres: Server
         await store.close()
 
 
+async def test_a_canceled_question_to_a_frozen_server_ends_at_once(postgres: Server) -> None:
+    """C-28: it is asked in a transaction, whose rollback the server would not answer either."""
+    async with proxied(postgres) as proxy:
+        store = PostgresStore(proxy.address, connections=1)
+        await store.open()
+        asked = asyncio.Event()
+
+        def ask() -> Verb[object]:
+            proxy.hold()
+            asked.set()
+            return (yield Ask.NOW)
+
+        asking = asyncio.create_task(store._question(ask))
+        await asked.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        proxy.let_pass()
+        assert isinstance(await store.ask(Nodes()), list)
+        await store.close()
+
+
+async def test_a_batch_that_is_broken_off_waits_for_no_frozen_server(
+    through: tuple[Proxy, PostgresStore], store: PostgresStore, clock: ManualClock
+) -> None:
+    """C-28: its jobs are locked, until the server hears that the session has ended."""
+    proxy, node = through
+    await put(store, job())
+    clock.move(hours=1)
+    node.jobs_due.unheld, node.jobs_due.held_for = 0, timedelta(hours=1)
+    begun = asyncio.Event()
+
+    async def hold() -> None:
+        async with node.due(NodeScope("node-1"), 10):
+            proxy.hold()
+            begun.set()
+            await asyncio.Event().wait()
+
+    holding = asyncio.create_task(hold())
+    await begun.wait()
+    holding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await holding
+    proxy.let_pass()
+    is_given = False
+    while not is_given:  # once the server has heard
+        async with node.due(NodeScope("node-1"), 10) as batch:
+            is_given = bool(batch.snapshots)
+
+
 async def test_a_transaction_commits_or_rolls_back_whole_whatever_ends_it(store: PostgresStore) -> None:
     table = f"{store._connections.address.schema}.noted"
 
@@ -156,7 +280,7 @@ async def test_two_cancels_at_any_turns_of_the_loop_stop_the_wait(store: Postgre
     """G1: a cancellation that came out as `StoreUnavailable` would be taken for an outage."""
     became = []
     for before, between in product(range(12), range(1, 6)):
-        asking = asyncio.create_task(store.nodes())
+        asking = asyncio.create_task(store.ask(Nodes()))
         for turns in (before, between):
             for _ in range(turns):
                 await asyncio.sleep(0)

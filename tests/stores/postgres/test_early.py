@@ -29,7 +29,7 @@ select handle, id, line_at, ready_at, priority, is_early, needs from made
 async def rows_read(db: Any, store: PostgresStore) -> int:
     """How many rows of occurrences the server reads to claim one."""
     claim = queries_in(store.schema).claim
-    query = claim(node="n", needs=[""], limit=1, unknown_ids=[], is_ripe=False, token=1)
+    query = claim(node="n", needs=[""], limit=1, unknown_ids=[], is_released=False, token=1)
     await db.execute("begin")
     shown = await db.fetch(f"explain (analyze, timing off, costs off) {claim.sql}", *query.arguments)
     await db.execute("rollback")
@@ -69,19 +69,24 @@ async def test_those_whose_time_has_come_stand_in_line_by_priority_and_age(
     assert [each.job.name for each in await store.claim(NodeScope("node-1"), 5)] == ["low"]
 
 
-async def test_claimers_that_meet_newly_ready_occurrences_at_once_leave_none_behind(
+async def test_claimers_that_meet_newly_ready_occurrences_at_once_get_each_once(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
-    """A claimer that does not move them into the line claims them too, once they are there."""
+    """A claimer that does not move them into the line claims them too, once they are there.
+
+    A claim locks up to its limit in each lane, and lets go of those beyond its limit. Others pass those over meanwhile,
+    and find them when they look next.
+    """
     await put(store, job(when="* * * * *", recovery="execute_all", overlap="allow", jitter="30s"))
     clock.move(minutes=60)
     await plan_once(store)
     clock.move(seconds=30)
-    answers = await asyncio.gather(
+    claims = await asyncio.gather(
         *((store, other)[number % 2].claim(NodeScope(f"node-{number}"), 20) for number in range(8))
     )
-    assert len({claim.handle for answer in answers for claim in answer}) == 60
-    assert sum(map(len, answers)) == 60
+    claims.append(await store.claim(NodeScope("node-0"), 60))
+    assert len({claim.handle for claimed in claims for claim in claimed}) == 60
+    assert sum(map(len, claims)) == 60
 
 
 async def test_what_waits_in_line_and_is_let_in_before_its_time_stays_early(

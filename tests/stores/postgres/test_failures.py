@@ -26,7 +26,7 @@ MEANINGS: dict[type[StoreUnavailable], tuple[str, ...]] = {
 
 @pytest.mark.parametrize(("state", "meaning"), [(state, kind) for kind, states in MEANINGS.items() for state in states])
 def test_a_state_of_the_server_has_one_meaning(state: str, meaning: type[StoreUnavailable]) -> None:
-    """Attack 4, C-46: by the SQLSTATE alone, whatever the language of the server."""
+    """C-46: by the SQLSTATE alone, whatever the language of the server."""
     error = asyncpg.PostgresError.new({"C": state, "M": "so ist es", "S": "FEHLER"})
     found = named(error, "the store")
     assert type(found) is meaning

@@ -1,4 +1,4 @@
-"""fold where several nodes write at once: each end is counted once, whoever folds, deletes or dies meanwhile."""
+"""fold where several nodes write at once: each end is counted once, whichever node folds, deletes or dies meanwhile."""
 
 import asyncio
 from typing import Any

@@ -10,7 +10,7 @@ from everytick.deciding.plan import plan
 from everytick.domain.facts import Trigger
 from everytick.domain.lookups import ParkedJobs
 from everytick.domain.occurrence import Cause
-from everytick.stores.base import Commit, NodeScope
+from everytick.stores.base import Commit, Nodes, NodeScope
 from everytick.stores.postgres import planning
 from everytick.stores.postgres.due import UNHELD
 from everytick.stores.postgres.store import PostgresStore
@@ -166,7 +166,7 @@ async def test_a_reaper_leaves_what_it_cannot_read_to_another_one(
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(SCOPE, 5)
-    [node] = await store.nodes()
+    [node] = await store.ask(Nodes())
     await db.execute("update job_version set definition = '{'")
     fresh = PostgresStore(store.url, schema=store.schema, clock=clock)
     await fresh.open()

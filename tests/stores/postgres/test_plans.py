@@ -58,7 +58,7 @@ select job_key, '2026-01-01'::timestamptz + make_interval(mins => job_key), (arr
   from job;
 insert into job_tally (job_key, run_count) select job_key, 1 from job;
 insert into span (job_key, status, why, detail, span_after, span_through, version, count)
-select job_key, 15, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
+select job_key, 15 + (job_key % 100 = 0)::int, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
 insert into promise (job_key, kind, judged_through, check_at)
 select job_key, 'start_by', '2026-01-01', '2026-01-01'::timestamptz + make_interval(mins => job_key) from job;
 insert into breach (job_key, kind, broken_for, due_at, found_at, last_for, count, reason, ended_at, is_withdrawn,
@@ -154,7 +154,7 @@ INDEXES = {
     "few_due": ("job_state_due", "wake_due", "job_state_pkey"),
     "planned_by": ("job_state_pkey",),
     "park_plan": ("job_id_key", "job_state_pkey"),
-    "standing_of_ripe": ("job_state_pkey", "job_tally_pkey"),
+    "standing_of_due": ("job_state_pkey", "job_tally_pkey"),
     "standing_of_told": ("job_pkey", "job_state_pkey"),
     "job_keys": ("job_id_key",),
     "standing_by_id": ("job_id_key", "job_state_pkey"),
@@ -176,12 +176,12 @@ INDEXES = {
     "release": ("occurrence_id_key", "occurrence_pkey"),
     "ask_to_stop": ("occurrence_id_key", "occurrence_pkey"),
     "end_unowned": ("occurrence_id_key", "job_version_pkey"),
-    "settle_plans": ("job_state_pkey",),
+    "move_watermarks": ("job_state_pkey",),
     "settle_few": ("job_state_pkey", "request_pkey", "active_pkey", "claimable_ready", "claimable_early"),
     "foretell": ("job_state_pkey",),
     "ask": ("job_state_pkey", "occurrence_id_key", "request_key_pkey"),
     "claim": ("claimable_ready", "claimable_early", "occurrence_pkey"),
-    "ripen": ("claimable_early", "occurrence_pkey"),
+    "release_early": ("claimable_early", "occurrence_pkey"),
     "runs": ("task_run_pkey",),
     "commit_steps": ("occurrence_pkey", "active_pkey"),
     "commit_plain": ("occurrence_pkey", "active_pkey"),
@@ -206,6 +206,7 @@ INDEXES = {
     "held_earlier": ("occurrence_pkey",),
     "held_earlier_of": ("job_id_key", "active_pkey", "occurrence_pkey"),
     "last_runs": ("job_id_key", "occurrence_of_job"),
+    "waiting_by_needs": ("claimable_ready", "claimable_early", "occurrence_pkey"),
     "counted": ("occurrence_by_time",),
     "counted_of": ("job_id_key", "occurrence_of_job"),
     "latest_lengths": ("job_id_key", "occurrence_of_job"),
@@ -221,9 +222,11 @@ INDEXES = {
     "handle_of": ("occurrence_id_key",),
     "occurrences_of": ("occurrence_pkey", "job_state_pkey"),
     "aged": ("occurrence_of_job",),
-    "prune": ("occurrence_pkey", "task_run_pkey", "attempt_pkey", "request_key_id"),
+    "forget_occurrences": ("occurrence_pkey", "task_run_pkey", "attempt_pkey", "request_key_id"),
     "bucket_steps": ("bucket_pkey",),
     "errors_of": ("occurrence_id_key",),
+    "statuses_of": ("occurrence_id_key",),
+    "missed_spans": ("span_missed", "job_state_pkey"),
     "failed_of": ("occurrence_pkey",),
     "failed_between": ("occurrence_pkey",),
     "fold_between": ("occurrence_pkey", "version_band_pkey"),
@@ -287,6 +290,7 @@ IN_ORDER = {
     "promises_due": "promise_due",
     "few_due": "job_state_due",
     "hold_due": "job_state_due",
+    "waiting_by_needs": "claimable_ready",
 }
 """Queries that take the first few of very many, and the index that has these in their order."""
 
@@ -311,7 +315,7 @@ CUSTOM: dict[str, tuple[Any, ...] | dict[str, Any]] = {
     "few_due": {"until_at": START, "limit": 20, "left_out": [1], "needs": MET, "unknown_ids": ["7"]},
     "planned_by": {"job_keys": keys, "token": 1},
     "park_plan": {"job_id": "7", "reason": "reason"},
-    "standing_of_ripe": {"job_keys": keys, "until_at": START},
+    "standing_of_due": {"job_keys": keys, "until_at": START},
     "standing_of_told": {"job_keys": keys, "until_at": START},
     "job_keys": {"job_ids": [str(key) for key in keys]},
     "definitions": {"job_keys": keys, "versions": [1] * BATCH},
@@ -322,7 +326,7 @@ CUSTOM: dict[str, tuple[Any, ...] | dict[str, Any]] = {
     "create_occurrences": {"now": START, "ids": ids, "job_keys": keys},
     "hold_occurrences": {"ids": ids, "stopped_keys": keys, "befores": times, "awaiting_keys": keys},
     "end_unowned": {"ids": ids, "statuses": [10] * BATCH, "errors": [""] * BATCH, "now": START},
-    "settle_plans": {
+    "move_watermarks": {
         "job_keys": keys,
         "wokens": keys,
         "watermarks": times,
@@ -361,11 +365,11 @@ CUSTOM: dict[str, tuple[Any, ...] | dict[str, Any]] = {
         "id": ids[0],
         "call": 1,
     },
-    "settle_pauses": {"job_keys": keys, "watermarks": times},
-    "settle_adjustments": {"job_keys": keys, "watermarks": times},
-    "answer_requests": {"job_keys": keys, "causes": [1] * BATCH, "keys": ["k"] * BATCH},
-    "claim": {"node": "node", "needs": MET, "limit": BATCH, "unknown_ids": [], "is_ripe": False, "token": 1},
-    "ripen": {"needs": MET},
+    "forget_pauses": {"job_keys": keys, "watermarks": times},
+    "forget_adjustments": {"job_keys": keys, "watermarks": times},
+    "forget_requests": {"job_keys": keys, "causes": [1] * BATCH, "keys": ["k"] * BATCH},
+    "claim": {"node": "node", "needs": MET, "limit": BATCH, "unknown_ids": [], "is_released": False, "token": 1},
+    "release_early": {"needs": MET},
     "runs": {"handles": keys},
     "commit_steps": {
         "handles": keys,
@@ -401,6 +405,7 @@ CUSTOM: dict[str, tuple[Any, ...] | dict[str, Any]] = {
     "held_earlier": {"begin_after": START, "limit": BATCH},
     "held_earlier_of": {"begin_after": START, "limit": BATCH, "job_ids": JOB_IDS},
     "last_runs": {"job_ids": JOB_IDS, "count": 30},
+    "waiting_by_needs": {"now": START, "limit": BATCH},
     "counted": SPAN,
     "counted_of": {**SPAN, "job_id": "7"},
     "latest_lengths": {"job_ids": JOB_IDS, "most": 100, "latest": 25},

@@ -19,13 +19,18 @@ from tests.stores.clock import ManualClock
 async def test_ten_claimers_at_the_same_moment_share_without_sharing_one(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
-    """S1-031, S0-070: fifty ready, ten claimers on two nodes' connections, nothing given twice."""
+    """S1-031, S0-070: fifty ready, ten claimers on two nodes' connections, nothing given twice.
+
+    A claim locks up to its limit in each lane, and lets go of those beyond its limit. Others pass those over meanwhile,
+    and find them when they look next.
+    """
     await put(store, job(recovery="execute_all", overlap="allow"))
     clock.move(hours=50)
     await plan_once(store)
     answers = await asyncio.gather(
         *((store, other)[number % 2].claim(NodeScope(f"node-{number}"), 10) for number in range(10))
     )
+    answers.append(await store.claim(NodeScope("node-0"), 50))
     handles = [claim.handle for answer in answers for claim in answer]
     assert len(handles) == len(set(handles)) == 50
 

@@ -163,7 +163,7 @@ async def test_what_a_task_sets_for_its_session_is_gone_with_its_transaction(
 async def test_a_commit_whose_reply_is_lost_is_committed(
     through: tuple[Proxy, PostgresStore], running: tuple[Claim, Step], book: str, db: Any
 ) -> None:
-    """G9: the line breaks after the server has committed and before anybody hears of it."""
+    """G9: the line breaks after the server has committed and before the node hears of it."""
     (proxy, store), (claim, step) = through, running
     async with store.transaction(claim) as begun:
         await begun.execute(f"insert into {book} values (7)")

@@ -78,7 +78,7 @@ async def whole_contents(store: RedisStore, unknown: Collection[str] = ()) -> di
     async def everything(replica: Replica) -> dict[str, Any]:
         return contents(store, unknown)
 
-    return await store._read(everything, lambda replica: store._warming.warm(replica, None, EARLIEST))
+    return await store._read(everything, lambda replica: store._ended.warm(replica, None, EARLIEST))
 
 
 def contents(store: RedisStore, unknown: Collection[str] = ()) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def contents(store: RedisStore, unknown: Collection[str] = ()) -> dict[str, Any]
     }
     return {
         "jobs": {id_: _as_stored(job_image(row)) for id_, row in jobs},
-        "occurrences": {id_: _sorted(occurrence_image(row, is_ripe=copy._tables.is_ripe(row))) for id_, row in rows},
+        "occurrences": {id_: _sorted(occurrence_image(row, is_ready=copy._tables.is_ready(row))) for id_, row in rows},
         "indexes": _indexes(copy._tables, unknown),
         "lists": {name: [str(item) for item in each.items] for name, each in copy._lists.items()},
         **kept,

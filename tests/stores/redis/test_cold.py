@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from everytick.domain.facts import Replay
+from everytick.domain.lookups import ExistingIds, IdRange
 from everytick.domain.questions import Alike, Buckets, Counts, Days, LastRuns, Lengths, TimeWindow
-from everytick.stores.base import Commit, HistoryFilter, IdRange
+from everytick.stores.base import Commit, HistoryFilter
 from everytick.stores.memory import MemoryStore
 from everytick.stores.memory.local import LocalStore
+from everytick.stores.redis.reading_ended import AT_FIRST
 from everytick.stores.redis.store import RedisStore
-from everytick.stores.redis.warming import AT_FIRST
 from tests.servers.launch import Server
 from tests.stores.acting import (
     FAILED,
@@ -82,8 +83,8 @@ async def test_a_copy_holds_few_and_answers_as_if_it_held_all(redis: Server) -> 
         assert pages == [each.id for each in (await specified.history(HistoryFilter(limit=1000))).occurrences]
         assert len(pages) == RUNS
         assert await store.whole(pages[-1]) == await specified.whole(pages[-1])
-        assert await store.existing([pages[-1], "occ_none"]) == {pages[-1]}
-        assert await store.existing(IdRange(pages[-1][:8], pages[-1])) == await specified.existing(
+        assert await store.ask(ExistingIds([pages[-1], "occ_none"])) == {pages[-1]}
+        assert await store.ask(IdRange(pages[-1][:8], pages[-1])) == await specified.ask(
             IdRange(pages[-1][:8], pages[-1])
         )
         assert held(store) < 10
@@ -151,7 +152,7 @@ async def test_occurrences_of_one_instant_are_not_lost_between_two_reads(
     redis: Server, clock: ManualClock, held_at_most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many may stand at one instant, such as replays: a read that ends among them goes on with the others."""
-    monkeypatch.setattr("everytick.stores.redis.warming.OLDER", 3)
+    monkeypatch.setattr("everytick.stores.redis.reading_ended.OLDER", 3)
     async with opened_redis(redis, clock, held_at_most) as store:
         job_id = await lived(store, clock)
         first = (await occurrences(store))[0]

@@ -13,7 +13,7 @@ from everytick.domain.facts import Trigger
 from everytick.domain.lookups import ParkedJobs
 from everytick.errors import InvalidSchedule, SchemaMismatch, StoreBroken, StoreGone, StoreUnavailable
 from everytick.stores.addresses import migration_of
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, Nodes
 from everytick.stores.redis.connections import RedisAddress, RedisConnections
 from everytick.stores.redis.log import FORMAT, KEPT_ENTRIES
 from everytick.stores.redis.store import RedisStore
@@ -128,7 +128,7 @@ async def test_a_copy_that_is_far_behind_is_read_anew(redis: Server, clock: Manu
         for _ in range(2 * KEPT_ENTRIES):
             await store.beat("node-1", [])
         await store._connections.client.xtrim(store._connections.address.key("log"), maxlen=3)
-        assert [node.beats for node in await other.nodes()] == [2 * KEPT_ENTRIES]
+        assert [node.beats for node in await other.ask(Nodes())] == [2 * KEPT_ENTRIES]
         await plan_once(other)
         await store.now()
         assert contents(store) == contents(other)
@@ -193,7 +193,7 @@ async def test_ends_of_a_claim_that_another_copy_took_over_are_stale(redis: Serv
         clock.move(hours=1)
         await plan_once(store)
         [claim] = await store.claim(await everything(store), 10)
-        [node] = await other.nodes()
+        [node] = await other.ask(Nodes())
         assert len(await other.orphans("node-2", 10, {node.id: node.beats})) == 1
         step = ended(claim, began(claim, clock.time), clock.time)
         assert await store.commit_steps([(claim, step)]) == [Commit.STALE]
@@ -314,16 +314,16 @@ async def test_a_copy_that_is_read_while_a_job_is_purged_is_without_it(redis: Se
     async with opened_redis(redis, clock) as store:
         job_id = (await put(store, job())).job_id
         other = RedisStore(f"{store._connections.address.url}?prefix={store._connections.address.prefix}", clock=clock)
-        read = other._warming.rows
+        read = other._ended.rows
 
         async def read_after_others_purge(paths: Any) -> Any:
-            other._warming.rows = read  # type: ignore[method-assign]
+            other._ended.rows = read  # type: ignore[method-assign]
             await remove(store, job_id)
             while not await store.purge(job_id):
                 pass
             return await read(paths)
 
-        other._warming.rows = read_after_others_purge  # type: ignore[method-assign]
+        other._ended.rows = read_after_others_purge  # type: ignore[method-assign]
         await other.open()
         assert await other.list(removed=True) == []
         await other.close()
@@ -449,4 +449,4 @@ async def test_a_server_that_stands_still_is_away(redis: Server, clock: ManualCl
             os.kill(redis.pid, signal.SIGCONT)
         monkeypatch.undo()
         await store.beat("node-1", [])
-        assert 1 <= (await store.nodes())[0].beats <= 2
+        assert 1 <= (await store.ask(Nodes()))[0].beats <= 2

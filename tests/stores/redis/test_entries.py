@@ -9,7 +9,7 @@ from tests.stores.redis.kit import another, opened_redis
 
 
 def test_an_entry_reads_back_as_the_changes_it_was_made_of() -> None:
-    """Issue 16: every copy does what the writer did: fields that are set, deleted, and hashes that are gone."""
+    """Every copy does what the writer did: fields that are set, deleted, and hashes that are gone."""
     changes: Changes = {
         "job/a": {"state": '{"name":"a"}', "task/1": None, "tally": "{}"},
         "job/b": None,
@@ -29,7 +29,7 @@ def test_members_of_one_set_are_one_command() -> None:
 async def test_errors_of_many_lines_and_tabs_are_what_they_were_in_another_copy(
     redis: Server, clock: ManualClock
 ) -> None:
-    """Issue 16: nothing that a task says can be taken for the end of a line of the log."""
+    """Nothing that a task says can be taken for the end of a line of the log."""
     said = 'one\ttwo\nthree\r\n"four" \x00 \u2028 \ud83d'
     async with opened_redis(redis, clock) as store, another(store, clock) as other:
         await put(store, job())
@@ -41,7 +41,7 @@ async def test_errors_of_many_lines_and_tabs_are_what_they_were_in_another_copy(
 
 
 async def test_a_commit_of_more_words_than_lua_passes_at_once_is_written(redis: Server, clock: ManualClock) -> None:
-    """Issue 16: Lua has room for 8,000 words of one command."""
+    """Lua has room for 8,000 words of one command."""
     async with opened_redis(redis, clock) as store:
         changes: Changes = {"sizes": {str(number): "1" for number in range(5_000)}}
         members = [("ZADD", "weights", "0", str(number)) for number in range(5_000)]

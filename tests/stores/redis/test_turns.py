@@ -10,7 +10,7 @@ import pytest
 from everytick.deciding.advance import advance
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import Stopping
-from everytick.stores.base import Claim, Commit
+from everytick.stores.base import Claim, Commit, Nodes
 from everytick.stores.redis.store import RedisStore
 from tests.servers.launch import Server
 from tests.stores.acting import began, ended, everything, job, plan_once, put_all
@@ -36,7 +36,7 @@ async def test_a_process_that_loses_again_and_again_gets_its_turn(redis: Server,
         slow._log.commit = commit  # type: ignore[method-assign]
         await fast.beat("fast", [])
         assert tries == 4
-        assert {node.id: node.beats for node in await slow.nodes()} == {"slow": 1, "fast": 4}
+        assert {node.id: node.beats for node in await slow.ask(Nodes())} == {"slow": 1, "fast": 4}
 
 
 async def test_a_turn_that_nobody_takes_passes(redis: Server, clock: ManualClock) -> None:
@@ -44,7 +44,7 @@ async def test_a_turn_that_nobody_takes_passes(redis: Server, clock: ManualClock
     async with opened_redis(redis, clock) as store:
         await store._connections.client.set(store._connections.address.key("turn"), "a writer that is gone", px=300)
         await store.beat("node-1", [])
-        assert [node.beats for node in await store.nodes()] == [1]
+        assert [node.beats for node in await store.ask(Nodes())] == [1]
 
 
 async def test_a_writer_goes_on_when_the_one_with_the_turn_has_written(
@@ -66,7 +66,7 @@ async def test_a_writer_goes_on_when_the_one_with_the_turn_has_written(
             await waits.wait()
             await store.beat("store", [])
             await beating
-        assert {node.id: node.beats for node in await store.nodes()} == {"store": 1, "other": 1}
+        assert {node.id: node.beats for node in await store.ask(Nodes())} == {"store": 1, "other": 1}
 
 
 async def test_a_turn_ends_with_a_verb_that_finds_nothing_to_change(redis: Server, clock: ManualClock) -> None:
@@ -113,7 +113,7 @@ async def test_ends_are_stale_if_others_took_the_claims_over_meanwhile(redis: Se
     """C-09: the fence is looked at in the commit that writes the end, however often it is sent."""
     async with opened_redis(redis, clock) as store, another(store, clock) as other:
         [mine], _ = await claimed_by_each(store, other, clock, jobs=2)
-        beats = {node.id: node.beats for node in await other.nodes() if node.id == "node-1"}
+        beats = {node.id: node.beats for node in await other.ask(Nodes()) if node.id == "node-1"}
         before_commit(store, lambda: other.orphans("node-2", 10, beats))
         assert await finish(store, mine, clock) == [Commit.STALE]
 
@@ -160,11 +160,11 @@ def count_runs(store: RedisStore) -> list[int]:
     """Return a list whose only item says how often steps are carried out on the copy of this store."""
     replica, runs = store._replica, [0]
     assert replica is not None
-    write = replica.commit_steps
+    write = replica.verbs.commit_steps
 
     async def counted(steps: Any) -> Any:
         runs[0] += 1
         return await write(steps)
 
-    replica.commit_steps = counted  # type: ignore[method-assign]
+    replica.verbs.commit_steps = counted  # type: ignore[method-assign]
     return runs

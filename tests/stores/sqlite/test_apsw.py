@@ -15,7 +15,7 @@ import pytest
 
 from everytick.errors import MissingExtra, SchemaMismatch
 from everytick.stores.addresses import store_of
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, Nodes
 from everytick.stores.sqlite import opening
 from everytick.stores.sqlite.opening import has_reset_fault, library
 from everytick.stores.sqlite.store import SqliteStore
@@ -144,7 +144,7 @@ asyncio.run(main())
     await asyncio.to_thread(killed, begin(code, path))
     store = SqliteStore(path, clock=clock, driver="apsw")
     await store.open()
-    assert await store.nodes() == []
+    assert await store.ask(Nodes()) == []
     assert (await put(store, job())).changed
     await store.close()
 

@@ -25,7 +25,7 @@ def error(code: int, text: str = "so it is") -> sqlite3.Error:
 
 @pytest.mark.parametrize("name", AWAY + BROKEN)
 def test_a_code_has_one_meaning_whatever_stands_above_its_lowest_byte(path: Path, name: str) -> None:
-    """Attack 4, C-46."""
+    """C-46."""
     code = getattr(sqlite3, f"SQLITE_{name}")
     wanted = StoreUnavailable if name in AWAY else StoreBroken
     assert [type(named(error(each), path)) for each in (code, code | 7 << 8)] == [wanted] * 2

@@ -31,7 +31,7 @@ with Turn(path).line():
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process waits in line until it is the first."""
-    monkeypatch.setattr(file_lock, "IN_LINE", LONG)
+    monkeypatch.setattr(file_lock, "IN_LINE_SECONDS", LONG)
 
 
 @pytest.fixture
@@ -90,14 +90,14 @@ async def test_a_frozen_process_in_line_is_passed(
     opened: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The line is only a courtesy: a process that cannot write does not block others."""
-    monkeypatch.setattr(file_lock, "IN_LINE", 0.05)
+    monkeypatch.setattr(file_lock, "IN_LINE_SECONDS", 0.05)
     other = begin(IN_LINE, path, "leave")
     assert other.stdout is not None
     assert await asyncio.to_thread(other.stdout.readline) == "first\n"
     for name in ("a", "b"):
         assert (await put(opened, job(name))).changed
     await asyncio.to_thread(finished, other, "\n")
-    monkeypatch.setattr(file_lock, "IN_LINE", LONG)
+    monkeypatch.setattr(file_lock, "IN_LINE_SECONDS", LONG)
     assert (await put(opened, job("c"))).changed
 
 
@@ -108,10 +108,10 @@ def test_one_frozen_process_costs_one_wait_and_one_thread(
     frozen, other = Waiting(turns[0]), turns[1]
     assert frozen.is_first.wait(LONG)
     before = threading.active_count()
-    monkeypatch.setattr(file_lock, "IN_LINE", 0.05)
+    monkeypatch.setattr(file_lock, "IN_LINE_SECONDS", 0.05)
     with other.line():
         pass
-    monkeypatch.setattr(file_lock, "IN_LINE", LONG)
+    monkeypatch.setattr(file_lock, "IN_LINE_SECONDS", LONG)
     began = time.monotonic()
     for _ in range(20):
         with other.line():

@@ -66,3 +66,25 @@ async def test_more_than_ten_thousand_are_estimated_from_what_was_folded(
         pass
     found = await opened.ask(Counts())
     assert (found.counts, found.is_estimated) == (((OccurrenceStatus.COMPLETED, 12_000),), True)
+
+
+async def test_days_are_those_of_utc_also_before_1970(
+    opened: SqliteStore, clock: ManualClock, sql: sqlite3.Connection
+) -> None:
+    """The first and the last microsecond of a day are of that day, whichever side of 1970 it is on."""
+    await run_all(opened, clock, 1)
+    while await opened.fold(2):
+        pass
+    sql.execute("delete from job_day")
+    day = 86_400_000_000
+    instants = [
+        first + off for first in (-719_000 * day, -2 * day, -day, 0, day, 2_900_000 * day) for off in (0, 7, day - 1)
+    ]
+    for at in instants:
+        sql.execute(
+            ENDED.replace("scheduled_for, status, :cause", ":at, status, :cause"), {"count": 1, "cause": 0, "at": at}
+        )
+    while await opened.fold(5):
+        pass
+    expected = [(first, 3) for first in sorted({at // day * day for at in instants})]
+    assert sql.execute("select day_at, count from job_day order by day_at").fetchall() == expected

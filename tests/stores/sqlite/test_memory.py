@@ -14,7 +14,7 @@ def resident() -> int:
 
 
 def test_what_was_freed_in_small_pieces_goes_back_to_the_system() -> None:
-    """Issue 4: an idle node needs no more memory for having been busy. The C library must have `malloc_trim`."""
+    """An idle node needs no more memory for having been busy. The C library must have `malloc_trim`."""
     libc = ctypes.CDLL(None)
     libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     libc.free.argtypes = [ctypes.c_void_p]

@@ -47,7 +47,11 @@ def analyzed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def _connected(folders: pytest.TempPathFactory) -> sqlite3.Connection:
     path = folders.mktemp("queries") / "store.db"
     asyncio.run(_create(path))
-    return sqlite3.connect(path, isolation_level=None)
+    connection = sqlite3.connect(path, isolation_level=None)
+    # A fold makes this one in the memory of its connection.
+    assert COLD.make_ended_day is not None, "SQLite sums days by itself"
+    connection.execute(COLD.make_ended_day.sql)
+    return connection
 
 
 async def _create(path: Path) -> None:
@@ -62,7 +66,7 @@ def plan_of(sql: sqlite3.Connection, name: str) -> str:
     if isinstance(statement, Statement):
         found = sql.execute(f"explain query plan {statement.sql}", dict.fromkeys(statement.names)).fetchall()
     else:
-        found = sql.execute(f"explain query plan {statement}", (None,) * statement.count("?")).fetchall()
+        found = sql.execute(f"explain query plan {statement.sql}", (None,) * statement.sql.count("?")).fetchall()
     return "\n".join(row[3] for row in found)
 
 
@@ -107,18 +111,18 @@ def test_every_shared_statement_is_used() -> None:
 # The index that each query finds its rows by; those that only add a row find none.
 INDEXES = {
     "INTEGER PRIMARY KEY": """
-        add_failures counted_among failed_between failed_of fold_between fold_days_between fold_days_of_these fold_these
-        forget_failures_of forgettable_of measured_lengths touch_lengths touch_lengths_between
+        add_failures counted_among failed_between failed_of fold_between fold_days_of_these fold_these
+        forget_failures_of forgettable_of measured_lengths sum_ended_days touch_lengths touch_lengths_of_days
         measured_lengths_of move_rollup note_unfolded purge_lengths stale_lengths tail_days tail_failures tail_steps
         next_ended unseen
         add_coming move_backfill turn_state
         hold_places move_lanes own_in_lanes pick_ready unlist_claimed
         occurrences_of
         add_coming turn_state
-        advance_occurrence bring_told_back decided_through edit_job edit_state end_owned end_pause fences
-        forget_claims forget_editions forget_narrowing forget_occurrences forget_reschedule held_occurrences
+        advance_occurrence bring_told_back decided_through edit_job edit_state end_owned end_pause step_marks
+        forget_claims forget_editions forget_narrowing forget_occurrences forget_reschedule claims_of
         hold_given_back last_of_jobs mark_undefined move_watermark newest_version note note_end owe_report owe_reports
-        note_last_ends note_last_successes own_occurrences parked_jobs purge_job
+        note_last_ends note_last_successes note_stop own_occurrences parked_jobs purge_job
         keep_promise show_unreadable undo_reschedule unpark
         purge_occurrences purge_state record_ends record_success remove_job rename_job reschedule_job resume_pause
         retire_job retired_of revise rewind take_orphans wake wake_job wake_jobs_of""",
@@ -144,36 +148,38 @@ INDEXES = {
     "INDEX job_state_due": "due_jobs next_wake",
     "INDEX job_state_undefined": "take_marks undefined_jobs",
     "INDEX occurrence_active": """
-        active_counts active_of_jobs add_needs_of_active ask_all_to_cancel await_ends bring_waiting_back lift_late
-        crowds_of_jobs edit_unclaimed held_of_job history_page_active history_page_active_of let_waits_go
+        active add_needs_of_active ask_all_to_stop mark_awaited bring_waiting_back lift_late
+        edit_unclaimed held_of_job history_page_active history_page_active_of let_waits_go
         put_all_back_in_line put_back_in_line""",
     "INDEX occurrence_by_time": "counted history_page window_runs",
-    "INDEX occurrence_ended (job_key=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
+    "INDEX occurrence_ended (job_key=? AND status=? AND ended_at<?)": "aged jobs_with_aged",
     "INDEX occurrence_deadline": "overdue",
     "INDEX occurrence_held": "forget_nodes held_by held_earlier held_earlier_of nodes orphaned owned",
-    "INDEX occurrence_early": "bring_retries_back bring_runs_back come_of_age next_ready ripen_lanes",
+    "INDEX occurrence_early": "bring_retries_back bring_runs_back release_early next_ready release_early_in_lanes",
     "INDEX occurrence_of_job": """
         counted_of covered_runs last_runs latest_lengths steps_of_jobs window_runs_of
         existing_fills existing_fills_back history_page_of last_kept promised_runs purgeable runs_at trial_counts""",
     "INDEX limit_start_by_time": "forget_starts forget_starts_of started_in",
-    "INDEX occurrence_ready": "ready_in_lane ready_in_lanes ready_occurrences waiting_in_lanes",
-    "INDEX pause_job": "forget_pauses pauses_of_jobs purge_pauses rewind_pauses",
+    "INDEX occurrence_ready": "ready_in_lane ready_in_lanes ready_occurrences waiting_by_needs waiting_in_lanes",
+    "INDEX pause_job": "forget_pauses pauses purge_pauses rewind_pauses",
+    "INDEX span_missed": "missed_spans",
     "INDEX span_job": "promised_spans purge_spans spans_of spans_of_jobs undo_spans",
     "INDEX sqlite_autoindex_adjustment_1": """
-        adjustment_at adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment""",
+        adjustment_at adjustments forget_adjustments purge_adjustments use_adjustment""",
     "INDEX sqlite_autoindex_job_1": "foretell hold_job keys_of_jobs dependencies_above need_jobs",
     "INDEX sqlite_autoindex_job_2": """
         forgotten_jobs job_in_service jobs_ahead jobs_by_name lock_names named_jobs names_in_service""",
     "INDEX sqlite_autoindex_job_state_1": """
-        count_runs hold_undefined jobs_by_id look_at_jobs note_failed_attempt note_failure park_plan states_of_jobs""",
+        count_runs hold_undefined jobs_by_id note_failed_attempt note_failure park_plan standing_by_id
+        states_of_jobs""",
     "INDEX sqlite_autoindex_occurrence_1": """
         own_runs places_in_line
-        ask_owner_to_stop ask_to_cancel begin_kept end_occurrence existing hold_occurrence keep_runs
-        errors_of occurrence_payload handle_of recorded_before release_occurrence""",
+        ask_owner_to_stop ask_to_stop begin_kept end_unowned existing hold_occurrence keep_runs
+        errors_of statuses_of occurrence_payload handle_of recorded_before release""",
     "INDEX sqlite_autoindex_request_1": """
         hide_backfill
         continue_backfill forget_request open_request""",
-    "INDEX request_due": "later_requests purge_requests requests_of_jobs",
+    "INDEX request_due": "later_requests purge_requests requests",
     "INDEX sqlite_autoindex_backfill_1": "backfill_of_id",
     "INDEX sqlite_autoindex_backfill_2": """
         approve_backfill backfill_of_key count_open_backfills list_backfills open_backfills purge_backfills
@@ -182,6 +188,7 @@ INDEXES = {
     "": """
         add_backfill add_dependency add_fill hold_dependencies show_backfill
         add_bands hold_rollup keep_lengths note_gaps some_jobs
+        add_ended_days forget_ended_days make_ended_day
         add_job add_name_set add_needs add_pause add_span add_state add_version adjust all_needs beat
         count_moved_request count_needs create_occurrence forget_name_sets hear keep_request know_needs name_sets
         keep_coming breach_records bring_promises_back promise_records write_breach
@@ -193,11 +200,14 @@ INDEXES = {
 BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.split()}
 
 # Tables that hold one row, or one per node, set of names, parked definition, counted table or job that ever failed, the
-# list of all jobs for people, rows that come with the statement, and attempts that failed, by an index that holds no
-# others. What was written while a clock was ahead is looked for at a start, and after a step back, among all jobs and
-# retries.
+# list of all jobs for people, rows that come with the statement, the days of one batch, and attempts that failed, by an
+# index that holds no others. What was written while a clock was ahead is looked for at a start, and after a step back,
+# among all jobs and retries.
 SMALL = {
     "history_page_active": "occurrence",
+    "add_ended_days": "e",
+    "touch_lengths_of_days": "e",
+    "sum_ended_days": "e",
     "unseen": "e",
     "hold_rollup": "r",
     "measured_lengths": "l",
@@ -220,6 +230,7 @@ SMALL = {
     "brakes": "brake",
     "forget_brakes": "brake",
     "limit_changes": "limit_change",
+    "waiting_by_needs": "l n",
     "waiting_in_lanes": "occurrence",
     "wake_jobs_ahead": "job_state",
     "told_ahead": "s",

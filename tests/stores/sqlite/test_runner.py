@@ -18,7 +18,7 @@ from everytick.errors import NotFound
 from everytick.stores.sql.commands import Ask, KeyTaken, Referenced, Rows, Verb, many, together
 from everytick.stores.sql.statements import Statement
 from everytick.stores.sqlite import apsw_driver
-from everytick.stores.sqlite.compiled import FileDefinitions
+from everytick.stores.sqlite.definition_cache import FileDefinitions
 from everytick.stores.sqlite.dialect import SQLITE
 from everytick.stores.sqlite.rows import micros
 from everytick.stores.sqlite.runner import SyncRunner

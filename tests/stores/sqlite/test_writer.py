@@ -10,7 +10,7 @@ import pytest
 
 from everytick.domain.facts import Trigger
 from everytick.errors import NotFound, StoreUnavailable
-from everytick.stores.base import Stored
+from everytick.stores.base import Nodes, Stored
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.stores.sqlite.writer import Transaction
 from tests.stores.acting import job, occurrences, plan_once, put
@@ -37,7 +37,7 @@ async def test_a_call_that_fails_halfway_leaves_nothing_of_itself(opened: Sqlite
 
     with pytest.raises(AssertionError, match="our own mistake"):
         await opened._write(half)
-    assert await opened.nodes() == []
+    assert await opened.ask(Nodes()) == []
 
 
 async def test_a_writer_waits_for_another_process_and_loses_nothing(
@@ -131,7 +131,7 @@ asyncio.run(main())
     await asyncio.to_thread(killed, process)
     store = SqliteStore(path, clock=clock)
     await store.open()
-    assert len(await store.nodes()) == (0 if moment == "before" else 1000)
+    assert len(await store.ask(Nodes())) == (0 if moment == "before" else 1000)
     assert (await put(store, job())).changed
     await store.close()
     with closing(sqlite3.connect(path)) as connection:

@@ -1,9 +1,9 @@
 """One job in the middle of its life, and everything that two parties may do to it at the same moment.
 
 An hourly job with two places: its first occurrence is run by a node that fell silent, the
-second may be claimed, the third waits in line, the fourth instant is due, and somebody asks
+second may be claimed, the third waits in line, the fourth instant is due, and a person asks
 for one more that no plan has answered. A version that has waited for an hour comes into force
-at this moment: the next plan gives it to what nobody has claimed.
+at this moment: the next plan gives it to what no node has claimed.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from everytick.domain.policies import update_policy
 from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Step
 from everytick.errors import EverytickError
-from everytick.stores.base import Batch, Claim, CommitAnswer, NodeScope, Orders
+from everytick.stores.base import Batch, Claim, CommitAnswer, Nodes, NodeScope, Orders
 from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, put, reap, remove
 from tests.stores.clock import ManualClock
 
@@ -66,7 +66,7 @@ async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
     made = await occurrences(store)
     assert [str(each.status) for each in made] == ["running", "pending", "queued"]
     success, failure = ended(claim, begun, now), ended(claim, begun, now, FAILED)
-    [silent] = await store.nodes()
+    [silent] = await store.ask(Nodes())
     return Scene(stored.job_id, claim, success, failure, made[1].id, silent.beats, asked_id, batch, plans)
 
 
@@ -146,7 +146,7 @@ async def state(store: AnyStore, scene: Scene) -> dict[str, Any]:
         "spans": list(await store.ask(Spans(scene.job_id, scene.batch.snapshots[0].watermark, await store.now()))),
         "reports": [each.id for each in await store.reports(NodeScope("node-1"), 100)],
         "limits": await store.ask(LimitsAndBrakes()),
-        "nodes": [(node.id, node.beat_at, node.holds, node.beats) for node in await store.nodes()],
+        "nodes": [(node.id, node.beat_at, node.holds, node.beats) for node in await store.ask(Nodes())],
     }
 
 

@@ -126,7 +126,7 @@ def _names(_: object) -> dict[str, str]:
     [
         (RECORD, jobs.record_data, jobs.record_of),
         (
-            UpcomingRun(AT, "occ_1", "by ann", "moved", LATER),
+            UpcomingRun(AT, "occ_1", "by ann", "moved", LATER, "night"),
             lambda run: jobs.upcoming_data(run, "x"),
             jobs.upcoming_of,
         ),

@@ -112,7 +112,7 @@ async def _backfill(tick: Everytick, store: AnyStore) -> Any:
 async def _rewind(tick: Everytick, store: AnyStore) -> Any:
     """Let a plan be made ten hours ahead, then set the clock back."""
     assert isinstance(store, MemoryStore)
-    clock: ManualClock = store._clock  # type: ignore[assignment]
+    clock: ManualClock = store._shared.clock  # type: ignore[assignment]
     clock.move(hours=10)
     await plan_once(store)
     clock.move(hours=-10)

@@ -51,7 +51,7 @@ async def ran(store: AnyStore) -> list[str]:
 async def test_an_instant_that_is_still_to_run_elsewhere_is_not_filled(
     tick: Everytick, store: AnyStore, clock: ManualClock, hourly: str
 ) -> None:
-    """Attack 9: neither promised nor made, and it runs where it was moved to."""
+    """Neither promised nor made, and it runs where it was moved to."""
     await tick.move(hourly, at(11), at(13, 30))
     await pass_to(store, clock, at(12, 10))
     asked = await tick.backfill(hourly, at(8, 30), at(11, 30))
@@ -65,7 +65,7 @@ async def test_an_instant_that_is_still_to_run_elsewhere_is_not_filled(
 async def test_an_instant_that_ran_elsewhere_is_not_promised(
     tick: Everytick, store: AnyStore, clock: ManualClock, hourly: str, to: datetime
 ) -> None:
-    """Attack 9: whether it ran later or earlier than it was named for."""
+    """Whether it ran later or earlier than it was named for."""
     await tick.move(hourly, at(11), to)
     await pass_to(store, clock, at(13, 40))
     before = await ran(store)
@@ -246,7 +246,7 @@ async def _once_then_down(store: AnyStore, clock: ManualClock) -> None:
 async def test_replaying_what_did_not_run_can_be_canceled_before_it_is_planned(
     tick: Everytick, store: AnyStore, clock: ManualClock, hourly: str
 ) -> None:
-    """F19, attack 8."""
+    """F19."""
     await _down(tick, store, clock)
     [entry] = [each for each in await tick.history(hourly, status="skipped") if each.scheduled_for == at(12)]
     handle = await tick.replay(entry.id)
@@ -273,7 +273,7 @@ async def test_replaying_what_a_pause_holds_back_fills_it(
 async def test_what_was_moved_and_is_still_to_run_is_not_replayed(
     tick: Everytick, store: AnyStore, clock: ManualClock, hourly: str
 ) -> None:
-    """F19, attack 9."""
+    """F19."""
     await tick.move(hourly, at(10), at(13, 30))
     await pass_to(store, clock, at(12, 10))
     [entry] = [each for each in await tick.history(hourly) if each.scheduled_for == at(10)]

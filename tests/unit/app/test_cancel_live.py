@@ -10,7 +10,7 @@ from everytick.app import Everytick
 
 @pytest.mark.parametrize("where", ["memory", "sqlite"])
 async def test_a_trigger_can_be_canceled_whenever_the_cancel_comes(where: str, tmp_path: Path) -> None:
-    """Attack 8: before the plan, after it, and while it runs; nothing that was canceled comes to its end."""
+    """Before the plan, after it, and while it runs; nothing that was canceled comes to its end."""
     tick = Everytick("memory://" if where == "memory" else f"sqlite:///{tmp_path}/a.db", name="shop")
     finished: list[str] = []
 

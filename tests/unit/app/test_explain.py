@@ -298,7 +298,7 @@ async def test_a_pause_without_an_end_that_catches_up_leaves_it_to_recovery(told
     await told.tick.pause("report", missed="catch_up")
     found = await told.asked(at(11))
     assert found.verdict is Verdict.PAUSED
-    said = "until somebody resumes it: once resumed, recovery decides about it, unless the resume says otherwise"
+    said = "until a person resumes it: once resumed, recovery decides about it, unless the resume says otherwise"
     assert found.text.endswith(said)
 
 

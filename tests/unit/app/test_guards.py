@@ -200,7 +200,7 @@ async def test_a_new_job_that_begins_with_many_runs_is_confirmed(tick: Everytick
 async def test_a_start_leaves_a_changed_definition_of_a_protected_job(
     store: AnyStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody is there who could confirm it; the others are stored."""
+    """No person is there to confirm it; the others are stored."""
     old = Everytick(store, name="shop")
     for name in ("careful", "plain", "gone"):
         old.define(name, every("1h"), protected=name != "plain").command("work", "true")

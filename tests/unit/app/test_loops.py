@@ -164,7 +164,7 @@ async def test_an_application_starts_though_a_job_of_it_was_edited_too_often_whi
         assert ended.status is OccurrenceStatus.COMPLETED
         found = {record.job.name: record.job.version for record in await tick.jobs()}
         assert found == {"new": 1, "worn": 16 if held else 17}
-    assert ("job 'worn' goes on as it is stored" in caplog.text) is held
+    assert ("job 'worn' cannot be stored as this program defines it" in caplog.text) is held
 
 
 # ------------------------------------------------------------------------------------------------- several loops

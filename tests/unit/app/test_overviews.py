@@ -129,5 +129,6 @@ async def test_coverage_tells_what_is_done_and_a_backfill_repairs_it(
     assert gap.after == at(10)
     assert ledger.count(CoverageState.MISSING) == 2
     before = await tick.coverage("report", datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, 3, tzinfo=UTC))
-    assert [(each.state, each.count) for each in before.spans] == [(CoverageState.MISSING, 3)]
+    assert [(each.state, each.count) for each in before.spans] == [(CoverageState.UNKNOWN, 3)]
+    assert before.is_whole
     assert (await tick.coverage("report", clock.time, at(23))).spans == ()

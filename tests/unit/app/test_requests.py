@@ -20,7 +20,7 @@ async def hourly(tick: Everytick) -> str:
 
 
 async def test_what_no_node_has_planned_is_seen_and_canceled(tick: Everytick, store: AnyStore, hourly: str) -> None:
-    """Attack 8: no node is up; the handle of a canceled request comes to its end."""
+    """No node is up; the handle of a canceled request comes to its end."""
     handle = await tick.trigger(hourly, reason="by mistake", by="ada")
     waiting = asyncio.create_task(handle.wait(timeout="60s"))
     seen = (await tick.occurrence(handle.id)).occurrence

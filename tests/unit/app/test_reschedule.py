@@ -53,3 +53,36 @@ async def test_now_is_now_at_an_instant_that_has_run(
 async def test_what_is_long_past_is_refused(tick: Everytick, clock: ManualClock, hourly: str) -> None:
     with pytest.raises(InvalidInstant, match="the next run"):
         await tick.reschedule(hourly, clock.time - timedelta(seconds=61))
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+async def test_the_next_run_can_be_at_an_instant_that_was_skipped_or_moved_away(
+    tick: Everytick, store: AnyStore, clock: ManualClock, hourly: str, is_moved: bool
+) -> None:
+    """Its id is that of the instant, so the run that was asked for never came, or the moved one did not."""
+    ten = clock.time.replace(hour=10, minute=0)
+    if is_moved:
+        await tick.move(hourly, ten, ten + timedelta(minutes=20))
+    else:
+        await tick.skip(hourly, ten)
+    await tick.reschedule(hourly, ten)
+    for minutes in (0, 20):
+        clock.time = ten + timedelta(minutes=minutes, seconds=1)
+        while await plan_once(store):
+            pass
+        if minutes == 0 or is_moved:
+            await run_one(store)
+    instants = [ten + timedelta(microseconds=1), ten + timedelta(minutes=20)][: 1 + is_moved]
+    assert sorted(each.scheduled_for for each in await occurrences(store)) == instants
+
+
+async def test_such_a_next_run_is_taken_back_by_the_time_that_was_said(
+    tick: Everytick, clock: ManualClock, hourly: str
+) -> None:
+    """People do not know that it comes a microsecond later."""
+    ten = clock.time.replace(hour=10, minute=0)
+    await tick.skip(hourly, ten)
+    await tick.reschedule(hourly, ten)
+    assert (await tick.preview_undo(hourly, ten)).runs.added[0] == ten
+    assert await tick.undo(hourly, ten) == ("skip", "reschedule")
+    assert (await tick.next_runs(hourly, 1))[0] == ten

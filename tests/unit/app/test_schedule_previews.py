@@ -68,7 +68,7 @@ async def test_a_preview_of_a_resume_counts_what_is_caught_up(tick: Everytick) -
     await tick.pause("hourly", missed="catch_up")
     store = await tick._opened()
     assert isinstance(store, MemoryStore)
-    clock = store._clock
+    clock = store._shared.clock
     assert isinstance(clock, ManualClock)
     clock.advance("5h")
 

@@ -182,7 +182,7 @@ def test_every_verb_is_carried_out_on_the_loop_that_opened_the_store() -> None:
 
 
 def test_a_store_is_closed_on_the_loop_that_opened_it() -> None:
-    """Whoever says so, wherever."""
+    """Wherever a caller says so."""
     store = Particular()
     opened = StoreAccess(lambda: store, is_ours=True)
     with running_elsewhere() as home:

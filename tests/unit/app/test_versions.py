@@ -1,15 +1,21 @@
 """Versions through the public API: listed, compared, gone back to, seen before they are stored."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
 from everytick.app import Everytick
 from everytick.app.versions import JobVersion
+from everytick.domain.changes import Edit, Put
 from everytick.domain.config import UNSET
 from everytick.domain.ids import occurrence_id
 from everytick.domain.rollouts import Rollout
 from everytick.errors import Conflict, InvalidPolicies, NotFound, PlanMoved, VersionConflict
+from everytick.sources.drafting import edited
+from everytick.stores.base import Stored
+from everytick.stores.memory import MemoryStore
 from tests.stores.acting import plan_once
 from tests.stores.clock import ManualClock
 
@@ -160,6 +166,36 @@ async def test_a_version_conflict_tells_both_sides(tick: Everytick, daily: str) 
     assert refused.value.yours == ("priority: 0 → 5",)
     assert "changed since: schedule" in str(refused.value)
     assert "your edit: priority: 0 → 5" in str(refused.value)
+
+
+class FasterEditor(MemoryStore):
+    """A store in which, once `job` is set, another program edits this job just before the next change is stored."""
+
+    job = ""
+
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
+        """Store the edit of the other one first."""
+        if self.job:
+            name, self.job = self.job, ""
+            [record] = [each for each in await self.list() if each.job.name == name]
+            await super().apply([Put(edited(record.job, None, {"priority": 7}))], "ben")
+        return await super().apply(changes, by)
+
+
+@pytest.mark.parametrize("verb", ["remove", "rename"])
+async def test_an_edit_that_comes_between_the_look_and_the_change_is_a_conflict_too(verb: str) -> None:
+    """S0-115: the store itself compares the version; nothing is removed or renamed."""
+    store = FasterEditor(lambda: NOON)
+    tick = Everytick(store, name="shop")
+    await tick.apply([tick.define("report", "0 5 * * *", owner="api").call("tests.unit.app.test_versions:work")])
+    store.job = "report"
+    ask = tick.remove if verb == "remove" else partial(tick.rename, new="other")
+    with pytest.raises(VersionConflict, match="is at version 2, not 1") as refused:
+        await ask("report", expected_version=1)
+
+    assert refused.value.theirs == ("priority: 0 → 7",)
+    assert refused.value.yours == (("removed",) if verb == "remove" else ("name: report → other",))
+    assert (await tick.job("report")).job.version == 2
 
 
 async def test_code_that_still_says_what_a_window_was_for_changes_nothing(tick: Everytick, clock: ManualClock) -> None:

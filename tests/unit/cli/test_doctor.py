@@ -70,7 +70,7 @@ def test_a_store_that_others_can_read_is_a_finding(tmp_path: Path) -> None:
 def test_a_file_of_settings_with_a_secret_that_others_can_read_is_a_finding(
     plain: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S16 of the security checks; a file without a secret may be anybody's to read."""
+    """S16 of the security checks; every user may read a file without a secret."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(doctor, "_store_checks", list)
     file, other = tmp_path / "everytick.toml", tmp_path / "token"

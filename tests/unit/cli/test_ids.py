@@ -9,6 +9,7 @@ import pytest
 from everytick import Everytick, every
 from everytick.cli.ids import whole_id
 from everytick.domain.ids import occurrence_id
+from everytick.domain.lookups import ExistingIds
 from everytick.stores.memory import MemoryStore
 from everytick.testing import drain
 from tests.stores.acting import plan_once, run_one
@@ -127,5 +128,5 @@ async def test_what_did_not_run_is_found_by_the_beginning_of_its_id() -> None:
 
     assert skipped
     assert [await whole_id(tick, each[4:12]) for each in skipped] == skipped
-    assert not await store.existing(skipped), "nothing was created by looking"
+    assert not await store.ask(ExistingIds(skipped)), "nothing was created by looking"
     await store.close()

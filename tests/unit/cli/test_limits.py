@@ -28,7 +28,7 @@ def test_a_limit_is_set_shown_and_removed(cli: Cli, shop: Everytick) -> None:
 
 
 def test_a_brake_stands_above_lists_until_it_is_released(cli: Cli, shop: Everytick) -> None:
-    """Everybody who looks sees that nothing starts, since when, by whom and why."""
+    """Each list says that nothing starts, since when, by whom and why."""
     assert cli("brake", "--tag", "night", "--reason", "the CRM is down").code == 0
     for verb in ("list", "next"):
         assert f"by {getuser()}: the CRM is down; 0 wait" in cli(verb).err
@@ -72,6 +72,21 @@ def test_a_freeze_window_that_comes_again_is_told_with_the_runs_that_it_holds(cl
     assert "it waits for the end of a brake (no changes) until" in cli("explain", "nightly", "--at", at).out
     for given in (window[:2], (*window, "--until", "2099-01-01T00:00")):
         assert cli("brake", "tag:night", *given, "--reason", "no").code != 0
+
+
+def test_an_instant_amended_to_another_queue_is_held_by_the_brakes_of_that_queue(cli: Cli, shop: Everytick) -> None:
+    """S1-040: `next` and `explain` name what will hold the run itself, not what holds the other runs of its job."""
+    first, second = (row[0].replace(" ", "T") for row in cli("next", "nightly", "-n", "2").rows)
+    assert cli("amend", "nightly", first, "--set", "queue=slow").code == 0
+    for queue, reason in (("slow", "slow days"), ("default", "holidays")):
+        given = ("brake", f"queue:{queue}", "--from", "2000-01-01T00:00", "--until", "2099-01-01T00:00")
+        assert cli(*given, "--reason", reason).code == 0
+        notes = [row[2] for row in cli("next", "nightly", "-n", "2").rows]
+        told = [cli("explain", "nightly", "--at", at).out for at in (first, second)]
+        held = [queue == "slow", queue == "default"]
+        assert [reason in note for note in notes] == held, notes
+        assert [reason in text for text in told] == held, told
+        assert cli("release", f"queue:{queue}").code == 0
 
 
 @pytest.mark.parametrize(

@@ -275,7 +275,6 @@ def test_remove_with_purge_asks_and_leaves_nothing(cli: Cli, shop: Everytick) ->
 
 
 def test_what_no_node_has_planned_is_shown_and_canceled(cli: Cli, shop: Everytick) -> None:
-    """Attack 8."""
     id_ = cli("trigger", "nightly", "--reason", "by mistake").out.strip()
     assert "asked for, not planned yet" in json.loads(cli("show", id_, "--json").out)["reason"]
     assert cli("show", id_).code == 0
@@ -325,6 +324,7 @@ def test_single_runs_are_amended_added_and_undone(cli: Cli, shop: Everytick) -> 
     assert "the add is undone" in cli("undo", "nightly", "2035-03-26T03:00:00Z").err
     assert "nothing to undo" in cli("undo", "nightly", FUTURE).err
     assert cli("amend", "nightly", FUTURE, "--set", "priority").code == 2
+    assert "there is no policy 'by'" in cli("amend", "nightly", FUTURE, "--set", "by=root").err
 
 
 def test_resume_says_what_becomes_of_what_was_held(cli: Cli, shop: Everytick) -> None:

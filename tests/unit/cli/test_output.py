@@ -134,6 +134,13 @@ def test_a_time_in_a_sentence_repeats_neither_the_zone_nor_the_day_beside_it(mon
     assert times.in_text(text, beside) == "from 18:00:00 to 2026-07-02 00:00:00"
 
 
+@pytest.mark.parametrize("moment", ["2026-02-30T00:00:00+00:00", "9999-12-31T23:59:59+00:00"])
+def test_what_only_looks_like_a_moment_stays_in_a_text_as_it_is(moment: str) -> None:
+    times, beside = Times(zone="Asia/Tokyo"), datetime(2026, 7, 1, 9, tzinfo=UTC)
+
+    assert times.in_text(f"ValueError: {moment}", beside) == f"ValueError: {moment}"
+
+
 ROW = (
     "warehouse",
     "enabled",

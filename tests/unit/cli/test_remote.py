@@ -5,17 +5,20 @@ import re
 import sys
 import threading
 from asyncio.subprocess import PIPE
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 
 from everytick import Everytick, every
 from everytick.app.serving import Listening
 from everytick.cli.asking import who
+from everytick.cli.main import SECTIONS, everytick
 from everytick.client import Client
+from everytick.errors import NeedsApproval
 from everytick.testing import drain
 from everytick.web.service import WebServer
 from tests.unit.cli.conftest import Cli, Said, ran
@@ -102,20 +105,66 @@ READING = [
     ["explain", "30 2 * * *"],
     ["diff", "nightly", "v1", "v1"],
     ["export", "history"],
+    ["export", "jobs"],
+    ["coverage", "broken", "--after", "2026-01-01T00:00Z", "--through", "2026-01-01T06:00Z"],
+    ["coverage", "nightly", "--after", "2026-01-01T00:00Z", "--through", "2026-01-03T00:00Z", "--json"],
+    ["rollout", "nightly"],
+    ["rollout", "canary"],
+    ["rollout", "canary", "--json"],
+    ["backfill", "show", "{planned}"],
+    ["backfill", "show", "{running}", "--json"],
+    ["logs", "{done}"],
+    ["audit"],
+    ["user", "list"],
+    ["token", "list"],
 ]
 
 
+@pytest.fixture
+def there(shop: Everytick, past: list[str]) -> dict[str, str]:
+    """What verbs name by an id: ended occurrences, backfills, proposals. A version of `canary` is on trial."""
+
+    async def made() -> dict[str, str]:
+        shop.define("canary", every("1d"), owner="api").call("tests.unit.cli.test_remote:no_task")
+        shop.define("pay", every("1d"), owner="api", protected="two_people").call("tests.unit.cli.test_remote:no_task")
+        await shop.sync()
+        await shop.update("canary", priority=5, policy="rollout 10% after 20")
+        found = dict(zip(("done", "failed"), past, strict=True))
+        begin, end = "2026-01-01T00:00Z", "2026-01-01T06:00Z"
+        for name, approve in (("planned", False), ("running", True), ("rested", True)):
+            backfill = await shop.backfill("broken", begin, end, approve=approve, by="ann")
+            found[name], begin, end = str(backfill.id), end, f"{end[:11]}{int(end[11:13]) + 6}:00Z"
+        await (await shop.find_backfill(found["rested"])).pause()
+        for name, priority in (("first", 3), ("second", 4)):
+            with suppress(NeedsApproval):
+                await shop.update("pay", priority=priority, confirmed=True, by="ann")
+            found[name] = (await shop.proposals())[-1].id
+        await shop.close()
+        return found
+
+    return asyncio.run(made())
+
+
+def no_task() -> None: ...
+
+
+def filled(verb: list[str], there: dict[str, str]) -> list[str]:
+    """Return the verb with the ids that its words name."""
+    return [word.format(**there) if word.startswith("{") and word[1:-1] in there else word for word in verb]
+
+
 def test_every_reading_verb_says_the_same_over_http(
-    past: list[str], cli: Cli, both: Both, monkeypatch: pytest.MonkeyPatch
+    there: dict[str, str], past: list[str], cli: Cli, both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli("limit", "set", "tag:night", "--most", "3", "--rate", "60/1m", "--reason", "slow")
     cli("brake", "queue:slow", "--reason", "down")
     cli("pause", "nightly", "--reason", "holiday", "--until", "2099-01-01T00:00Z")
     cli("backfill", "plan", "broken", "--from", "2026-01-01T00:00Z", "--through", "2026-01-02T00:00Z")
     for verb in [*READING, ["show", past[0]], ["show", past[1], "--json"], ["show", past[0][4:12]]]:
-        ours, theirs = both(*verb)
+        ours, theirs = both(*filled(verb, there))
 
-        assert ours.out or verb[0] in ("nodes", "proposals", "diff"), verb
+        silent = ("nodes", "diff", "logs", "audit", "user", "token")
+        assert ours.out or verb[0] in silent or verb == ["rollout", "nightly"], verb
         assert (theirs.out, theirs.code) == (ours.out, ours.code), verb
 
 
@@ -140,21 +189,133 @@ OPERATIONS = [
     ["rename", "nightly", "daily", "--yes"],
     ["rename", "daily", "nightly", "--yes"],
     ["remove", "both", "--yes"],
+    ["trigger", "nightly", "--payload", '{"pages": 3}'],
+    ["trigger", "nightly", "--at", "2099-01-01T00:00Z", "--key", "k"],
+    ["replay", "{done}", "--reason", "again"],
+    ["replay", "{failed}", "--reason", "mended"],
+    ["add", "nightly", "2099-01-01T00:07Z"],
+    ["cancel", "{done}", "--yes"],
+    ["backfill", "approve", "{planned}"],
+    ["backfill", "pause", "{running}"],
+    ["backfill", "resume", "{rested}"],
+    ["backfill", "cancel", "{rested}", "--yes"],
+    ["approve", "{first}"],
+    ["reject", "{second}"],
+    ["rollout", "canary", "--keep", "--yes"],
+    ["db", "rewind", "nightly", "--yes"],
 ]
 
 
-def test_every_operation_says_the_same_over_http(
-    shop: Everytick, plain: Cli, address: str, served: Served, tmp_path: Path
-) -> None:
+def test_every_operation_says_the_same_over_http(there: dict[str, str], twins: Both) -> None:
     """Each is carried out on one store directly, and on a copy of it through its service."""
-    twin = tmp_path / "twin.db"
-    assert plain("--store", address, "db", "backup", str(twin)).code == 0
     for verb in OPERATIONS:
-        theirs = plain("--url", served.url, *verb)
-        ours = plain("--store", f"sqlite:///{twin}", *verb)
+        ours, _ = twins(*filled(verb, there))
 
-        assert (theirs.code, theirs.out, theirs.err) == (ours.code, ours.out, ours.err), verb
         assert ours.code == 0, (verb, ours.err)
+
+
+NEEDS_THE_STORE = [
+    ["run"],
+    ["serve"],
+    ["sync"],
+    ["simulate"],
+    ["doctor"],
+    ["db", "status"],
+    ["db", "migrate"],
+    ["db", "backup", "copy.db"],
+    ["db", "prune", "--yes"],
+    ["db", "rewind", "--yes"],
+]
+"""Verbs that work on a store or on code themselves."""
+
+ASKS_NOBODY = ["validate", "schema", "templates", "import", "init", "completion", "systemd", "config", "watch"]
+"""Verbs that ask neither a store nor a service: of `watch` its caller is the node."""
+
+
+def verbs_of(names: Iterable[str]) -> Iterator[str]:
+    """Give the verbs with their second words, as in `backfill plan`."""
+    for name in names:
+        command = everytick.get_command(click.Context(everytick), name)
+        if isinstance(command, click.Group):
+            yield from (f"{name} {word}" for word in command.commands)
+        else:
+            yield name
+
+
+def test_every_verb_is_in_one_of_the_lists() -> None:
+    """S6: a new verb works on a remote service, or is named as one that cannot."""
+    # `apply` has tests of its own below, with files; `db move` names both of its stores.
+    apart = ["apply", "db move"]
+    listed = [*READING, *OPERATIONS, *PEOPLE, *NEEDS_THE_STORE, *(verb.split() for verb in verbs_of(ASKS_NOBODY))]
+    known = {" ".join(verb[:size]) for verb in listed for size in (1, 2)} | {*apart}
+
+    assert sorted({*verbs_of(verb for verbs in SECTIONS.values() for verb in verbs)} - known) == []
+
+
+def test_the_page_of_the_client_names_the_verbs_that_need_the_store_itself() -> None:
+    page = (Path(__file__).parents[3] / "docs/client.md").read_text(encoding="utf-8")
+    [refused] = re.findall(r"work on a store or on code themselves \(([^)]+)\) say so", page)
+    [silent] = re.findall(r"ask neither \(([^)]+)\)", page)
+
+    assert {*re.findall(r"`(\w+)`", refused)} == {verb[0] for verb in NEEDS_THE_STORE}
+    assert {*re.findall(r"`(\w+)`", silent)} == {*ASKS_NOBODY}
+
+
+PASSWORD = "correct horse battery staple"
+PEOPLE = [
+    ["user", "add", "ann", "--role", "admin", "--password-file", "secret"],
+    ["user", "add", "ann", "--role", "viewer", "--no-password"],
+    ["user", "add", "ben@example.org", "--role", "viewer", "--grant", "night:operator", "--no-password"],
+    ["user", "role", "ben@example.org", "--role", "operator"],
+    ["user", "role", "ben@example.org", "--role", "operator"],
+    ["user", "role", "ben@example.org", "--role", "operator", "--no-grants"],
+    ["user", "password", "ann", "--password-file", "secret"],
+    ["user", "password", "nobody", "--password-file", "secret"],
+    ["user", "password", "ann", "--password-file", "short"],
+    ["user", "role", "ann", "--role", "viewer"],
+    ["token", "add", "deploy", "--role", "operator", "--owner", "ann", "--lasts", "30d"],
+    ["token", "add", "deploy", "--role", "viewer"],
+    ["token", "add", "own", "--role", "viewer", "--owner", "nobody"],
+    ["token", "add", "report", "--role", "viewer", "--grant", "job:nightly:operator", "--for-ever"],
+    ["token", "revoke", "report"],
+    ["token", "revoke", "report"],
+    ["user", "remove", "ben@example.org"],
+    ["user", "remove", "ben@example.org", "--yes"],
+    ["user", "remove", "ann", "--yes"],
+]
+"""What changes people, and what is refused: taken names, the last admin, a short password, no `--yes`."""
+
+
+def test_people_are_cared_for_the_same_over_http(
+    twins: Both, both: Both, plain: Cli, served: Served, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S6: the same words and exit codes; the text of a token is written once, and opens the service."""
+    root = plain("--store", address, "token", "add", "root", "--role", "admin").out.strip()
+    monkeypatch.setenv("EVERYTICK_TOKEN", root)
+    (tmp_path / "secret").write_text(f"{PASSWORD}\n")
+    (tmp_path / "short").write_text("short\n")
+    assert both("user", "list")[1].err == "there is no user: this host alone may use the service, without signing in\n"
+    codes = [twins(*verb)[1].code for verb in PEOPLE]
+
+    assert codes == [0, 5, 0, 0, 0, 0, 0, 3, 2, 5, 0, 5, 3, 0, 0, 3, 2, 0, 5]
+    for verb in (
+        ["user", "list"],
+        ["user", "list", "--json"],
+        ["token", "list"],
+        ["token", "list", "--json"],
+        ["audit"],
+        ["audit", "--json", "--utc"],
+        ["audit", "--by", "root", "-n", "2"],
+        ["audit", "--job", "nightly"],
+        ["audit", "--job", "nobody"],
+    ):
+        ours, theirs = both(*verb)
+        assert theirs == ours, verb
+    text = plain("--url", served.url, "token", "add", "eyes", "--role", "viewer").out.strip()
+    assert text not in plain("--url", served.url, "token", "list", "--json").out
+    monkeypatch.setenv("EVERYTICK_TOKEN", text)
+    assert plain("--url", served.url, "list").code == 0
+    assert plain("--url", served.url, "user", "list").code == 4
 
 
 SHARED = """\
@@ -212,6 +373,8 @@ def twins(shop: Everytick, plain: Cli, address: str, served: Served, tmp_path: P
 def _lines(said: Said) -> list[str]:
     """Return what was said, without the moments of the calls and who made them. The digest of a plan stays."""
     text = re.sub(r"\b[0-9a-f]{8,16}-([0-9a-f]{16})\b", r"…-\1", f"{said.code}\n{said.out}\n{said.err}")
+    text = re.sub(r"\bocc_[0-9a-f-]{36}", "occ_…", text)
+    text = re.sub(r"\betk_[\w-]+|(?<=token )[0-9a-f]{12}\b", "…", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}|(?<=until )\S+", "…", text)
     return re.sub(rf"\bby ({who()}|local)\b", "by …", text).splitlines()
 
@@ -349,7 +512,7 @@ def test_errors_end_with_the_same_codes(both: Both, plain: Cli) -> None:
     assert plain("--url", "nonsense", "list").code == 2
 
 
-@pytest.mark.parametrize("verb", [["db", "status"], ["doctor"], ["run"], ["simulate"], ["sync"]])
+@pytest.mark.parametrize("verb", NEEDS_THE_STORE)
 def test_a_verb_that_needs_the_store_itself_says_so(served: Served, plain: Cli, verb: list[str]) -> None:
     said = plain("--url", served.url, *verb)
 
@@ -407,4 +570,4 @@ def test_a_viewer_is_told_that_output_needs_more(
     token = plain("--store", address, "token", "add", "eyes", "--role", "viewer").out.strip()
     monkeypatch.setenv("EVERYTICK_TOKEN", token)
     done = plain("--url", served.url, "logs", past[0])
-    assert (done.code, done.err) == (4, "everytick: eyes is viewer, and output needs operator\n")
+    assert (done.code, done.err) == (4, "everytick: output needs operator: eyes is viewer\n")

@@ -83,6 +83,8 @@ def test_an_update_is_shown_stored_compared_and_rolled_back(cli: Cli, jobs: Path
     [
         (["update", "nightly"], 2, "nothing is to be changed"),
         (["update", "nightly", "--set", "priority"], 2, "is no pair"),
+        (["update", "nightly", "--set", "confirmed=true", "--detach"], 2, "there is no policy 'confirmed'"),
+        (["update", "nightly", "--unset", "by", "--detach"], 2, "there is no policy 'by'"),
         (["update", "nightly", "--set", "priority=5"], 5, "a file defines it"),
         (["update", "nightly", "--set", "priority=5", "--detach", "--policy", "later"], 2, "update_policy 'later'"),
         (["update", "nightly", "--set", "priority=5", "--detach", "--expected-version", "7"], 5, "not 7"),

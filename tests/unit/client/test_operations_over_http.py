@@ -57,12 +57,16 @@ async def test_definitions_are_made_edited_rolled_back_renamed_and_removed(world
     assert await client.create("new", {"schedule": "@daily", "call": "shop.jobs:tidy"}) == 1
     assert await client.update("new", "@hourly", priority=3, expected_version=1) == 2
     assert await client.rollback("new", 1) == 3
-    await client.rename("new", "newer")
+    with pytest.raises(VersionConflict, match="is at version 3, not 2"):
+        await client.rename("new", "newer", expected_version=2)
+    await client.rename("new", "newer", expected_version=3)
     assert await client.disable("newer")
     with pytest.raises(JobDisabled):
         await client.trigger("newer")
     assert await client.enable("newer")
-    await client.remove("newer", purge=True)
+    with pytest.raises(VersionConflict, match="is at version 6, not 5"):
+        await client.remove("newer", expected_version=5)
+    await client.remove("newer", purge=True, expected_version=6)
     assert "newer" not in [record.job.name for record in await world.tick.jobs(removed=True)]
 
 
@@ -132,7 +136,7 @@ async def test_a_viewer_may_not_and_hears_why(world: World) -> None:
         return await transport.handle_async_request(request)
 
     async with Client("http://127.0.0.1", transport=_Through(as_viewer)) as client:
-        with pytest.raises(NotAllowed, match="ann is viewer, and this needs operator"):
+        with pytest.raises(NotAllowed, match="this needs operator: ann is viewer"):
             await client.pause(JOB)
         assert (await client.job(JOB)).job.settings.payload is None
 

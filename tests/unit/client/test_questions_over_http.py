@@ -9,6 +9,7 @@ import pytest
 
 from everytick import Everytick
 from everytick.client import Client
+from everytick.domain.agenda import MOST_NAMED, overview_of
 from everytick.errors import NotFound
 from tests.unit.web.api.conftest import JOB, NOON, World
 
@@ -43,6 +44,7 @@ QUESTIONS: dict[str, Callable[[Any, World], Any]] = {
     "now": lambda asked, world: asked.now(),
     "nodes": lambda asked, world: asked.nodes(),
     "reports": lambda asked, world: asked.reports(),
+    "queues": lambda asked, world: asked.queues(),
     "limits": lambda asked, world: asked.limits(),
     "backfills": lambda asked, world: asked.backfills(),
     "window": lambda asked, world: asked.window(*SPAN, jobs=[JOB]),
@@ -79,6 +81,24 @@ async def test_the_history_is_followed_over_its_pages_with_the_promises_that_wer
     assert await client.payload_of(ours[0]) == {"secret": "s3cr3t"}
 
 
+async def test_the_agenda_is_told_in_a_bounded_size(world: World, client: Client) -> None:
+    for number in range(120):
+        world.tick.job("0 3 29 3 *", name=f"night-{number:03}", timezone="UTC")(lambda: None)
+    world.clock.advance("25d")  # to the day before the clocks of Europe go forward
+    world.tick.job("30 2 * * *", name="berlin", timezone="Europe/Berlin")(lambda: None)
+    await world.tick.sync()
+    ours, theirs = await world.tick.agenda(), await client.agenda(crowds=2)
+
+    assert theirs == overview_of(ours, 2)
+    assert theirs.starts == sum(each.starts for each in theirs.quarters) > 120
+    assert len(theirs.crowds) == 2
+    assert (theirs.crowds[0].starts, len(theirs.crowds[0].jobs)) == (121, MOST_NAMED)
+    [change] = theirs.changes
+    assert (change.zone, change.is_fold, change.first) == ("Europe/Berlin", False, "2026-03-29T02:00:00")
+    assert [(each.count, each.jobs) for each in change.concerned] == [(1, ("berlin",))]
+    assert (await client.agenda(crowds=0)).crowds == ()
+
+
 async def test_what_waits_for_a_second_person_is_told_without_its_changes(world: World, client: Client) -> None:
     [theirs], [ours] = await client.proposals(), await world.tick.proposals()
 
@@ -92,14 +112,39 @@ async def test_a_job_that_is_not_there_is_the_same_error(client: Client) -> None
     assert (caught.value.what, caught.value.name) == ("job", "nobody")
 
 
-VERBS = """
-    pause resume trigger reschedule rewind skip move amend add undo cancel replay backfill backfills find_backfill
-    update remove rename enable disable rollback end_rollout approve reject set_limit remove_limit brake release
-    jobs status statuses next_runs upcoming instants events history occurrence explain nodes promises breaches versions
-    compare rollout preview_update limits proposals reports now
-    window buckets lengths last_runs counts failures alike days coverage
-""".split()
-"""The operations and questions that every face has under one name."""
+OTHER_ARGUMENTS = {
+    "agenda": "the application counts instants for a page; the client gets the overview",
+    "apply preview apply_files preview_files": "the client sends documents and texts, the application takes values",
+    "job": "the application's decorates a function too",
+    "output output_from": "the client leaves it to the service how much is read",
+    "wait": "each waits for handles of its own",
+}
+"""Verbs of both with other arguments, and why."""
+
+IN_PROCESS = {
+    "define template on_event acting_as": "definitions, listeners and names belong to one process",
+    "run run_or_raise start stop start_background stop_background node_loop lifespan": "a node belongs to one process",
+    "asgi serve serve_beside web_server metrics": "the service itself",
+    "open_beside close_beside": "the store of a page of several stores",
+    "sync": "it stores what the code of this process defines",
+    "job_files": "it reads the folder of this process",
+    "job_of job_tags jobs_and_proposals set_by_hand": "a page asks for records by their ids",
+    "preview_move preview_pause preview_reschedule preview_resume preview_skip preview_undo": "dialogs of pages",
+    "spread_plan apply_spread": "the page /agenda/spread shows the plan",
+}
+"""Verbs of an application that no route has, and why. The page of the HTTP API names the operations among them."""
+
+NOT_COMPARED = {verb for verbs in (*OTHER_ARGUMENTS, *IN_PROCESS) for verb in verbs.split()}
+PUBLIC = {name for name in dir(Everytick) if name[0] != "_" and inspect.isfunction(getattr(Everytick, name))}
+VERBS = sorted(PUBLIC - NOT_COMPARED)
+"""The operations and questions that every face has under one name: all of the class, so that none can be forgotten."""
+
+
+def test_a_verb_without_a_route_is_one_of_the_application() -> None:
+    only_here = {verb for verbs in IN_PROCESS for verb in verbs.split()}
+
+    assert sorted(NOT_COMPARED - PUBLIC) == []
+    assert {verb for verb in only_here if hasattr(Client, verb)} == set()
 
 
 ONLY_HERE = {"within", "policies", "policy", "schedule"}

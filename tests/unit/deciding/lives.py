@@ -18,7 +18,7 @@ from everytick.domain.steps import (
     AttemptEnded,
     CancelRequested,
     Claimed,
-    Event,
+    LifeEvent,
     OccurrenceEnd,
     OccurrenceHeader,
     OccurrenceLife,
@@ -86,7 +86,7 @@ class Life:
     def pass_time(self, length: timedelta | str) -> None:
         self.now += duration(length)
 
-    def take(self, event: Event) -> Step:
+    def take(self, event: LifeEvent) -> Step:
         """Advance by one event, hold the step to its promises and commit it."""
         before = self.state
         step = advance(self.header, before, event, self.now)
@@ -166,7 +166,7 @@ def lost(header: OccurrenceHeader, life: OccurrenceLife, now: datetime) -> list[
     return [(row.task, row.number, str(row.run.status), row.run.because_of) for row in rows if row.attempt == "lost"]
 
 
-def check(header: OccurrenceHeader, before: OccurrenceLife, step: Step, event: Event, now: datetime) -> None:
+def check(header: OccurrenceHeader, before: OccurrenceLife, step: Step, event: LifeEvent, now: datetime) -> None:
     """Hold one step to everything that every step promises."""
     after = step.after
     assert step.number == before.number + 1
@@ -193,7 +193,7 @@ def check(header: OccurrenceHeader, before: OccurrenceLife, step: Step, event: E
     assert all(after.runs[header.rules.places[task]].attempts == number for task, number in told.items())
 
 
-def check_occurrence(header: OccurrenceHeader, before: OccurrenceLife, step: Step, event: Event) -> None:
+def check_occurrence(header: OccurrenceHeader, before: OccurrenceLife, step: Step, event: LifeEvent) -> None:
     after = step.after
     claimed = OccurrenceStatus.RUNNING if isinstance(event, Claimed) else before.status
     assert claimed is before.status or may_move(before.status, claimed)

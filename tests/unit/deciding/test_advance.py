@@ -18,7 +18,7 @@ from everytick.domain.steps import (
     AttemptEnded,
     Claimed,
     DeadlinePassed,
-    Event,
+    LifeEvent,
     RunState,
     Start,
     Step,
@@ -473,7 +473,7 @@ def test_an_event_that_does_not_concern_it_changes_nothing() -> None:
     life = Life(job("a b"))
     life.claim()
     life.end("a")
-    strange: list[Event] = [AttemptEnded("a", 1, BOOM), AttemptEnded("b", 2, BOOM), WaitOver("b")]
+    strange: list[LifeEvent] = [AttemptEnded("a", 1, BOOM), AttemptEnded("b", 2, BOOM), WaitOver("b")]
     for event in strange:
         assert life.take(event).after is life.steps[-2].after
     life.end("b")

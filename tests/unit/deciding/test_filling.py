@@ -10,7 +10,7 @@ from everytick.deciding.plan import plan
 from everytick.domain import ids
 from everytick.domain.backfills import BackfillOrder, BackfillStatus, OpenBackfill, Recent
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Past, PausedSpan
-from tests.unit.deciding.planning import active, at, created, instants, job, snapshot_of
+from tests.unit.deciding.planning import active, at, created, instants, job, skipped, snapshot_of
 
 TICK = timedelta(microseconds=1)
 PARALLEL = {"overlap": "allow"}
@@ -145,6 +145,17 @@ def test_it_waits_while_its_job_is_busy_and_stands_in_line_once_it_has_none() ->
     assert again.awaits_ends
 
 
+def test_an_instant_that_is_skipped_takes_no_place_in_line() -> None:
+    """A law found that the place stayed empty until the occurrence ended, though the next look would have taken it."""
+    runs = active("runs", at("09:00"))
+    seen = snapshot_of(job(max_queued=1), at("09:10"), active=(runs,), backfill=fast("-1 09:00", "-1 12:00"))
+
+    decided = plan(seen, at("10:00:01"))
+
+    assert [span[2] for span in skipped(decided)] == ["skipped: overlap, behind runs"]
+    assert created(decided) == [(at("-1 10:00"), "queued")]
+
+
 @pytest.mark.parametrize("overlap", ["skip", "cancel_running"])
 def test_an_instant_on_time_waits_for_what_fills_the_past_and_is_neither_skipped_nor_ends_it(overlap: str) -> None:
     fills = active("fills", at("09:44"), cause="backfill")
@@ -250,7 +261,19 @@ def test_an_instant_that_is_due_and_asked_for_is_created_once_by_the_schedule() 
 
     assert [(each.scheduled_for, str(each.cause)) for each in decided.creations] == [(at("10:00"), "schedule")]
     assert decided.filling is not None
-    assert decided.filling.ids == ()
+    assert (decided.filling.ids, decided.filling.status) == ((), BackfillStatus.FILLED)
+
+
+def test_an_instant_that_the_schedule_creates_late_takes_no_place_of_the_backfill() -> None:
+    asked = fast("06:10", "08:10", newest_first=True)
+    seen = snapshot_of(job(overlap="queue", max_concurrent=2), at("07:10"), backfill=asked)
+
+    decided = plan(seen, at("08:45"))
+
+    assert [(each.scheduled_for, str(each.cause)) for each in decided.creations] == [
+        (at("08:00"), "schedule"),
+        (at("07:00"), "backfill"),
+    ]
 
 
 def test_what_the_plan_has_no_room_for_is_left_for_the_next_one() -> None:

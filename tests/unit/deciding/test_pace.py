@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from everytick.deciding.pace import allowance, next_at, paced
+from everytick.deciding.pace import allowance, next_at, paced, with_latency
 from everytick.domain.backfills import BackfillOrder, OpenBackfill, Recent
-from tests.unit.deciding.planning import at
+from tests.unit.deciding.planning import at, job, snapshot_of
 
 SECOND = timedelta(seconds=1)
 
@@ -16,6 +16,14 @@ SECOND = timedelta(seconds=1)
 def going(pace: int = 40, rate: int = 60, **more: Any) -> OpenBackfill:
     order = BackfillOrder("b", at("-1 00:00"), at("-1 10:00"), rate=rate)
     return replace(OpenBackfill("backfill_x", order, order.after, order.through, 0, pace, at("09:00")), **more)
+
+
+def test_only_an_open_backfill_is_told_how_long_the_store_took() -> None:
+    """A23."""
+    plain = snapshot_of(job(), at("09:00"))
+    assert with_latency(plain, 0.75) is plain
+    told = with_latency(replace(plain, backfill=going()), 0.75)
+    assert told == replace(plain, backfill=going(latency=timedelta(milliseconds=750)))
 
 
 @pytest.mark.parametrize(

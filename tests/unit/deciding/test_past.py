@@ -3,7 +3,10 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from everytick.deciding.past import past_instants
+import pytest
+
+from everytick.deciding.past import past_instants, past_instants_back
+from everytick.domain.rollouts import NEVER, Rollout
 from everytick.domain.snapshots import Edition
 from everytick.schedules.codec import schedule
 from tests.unit.deciding.planning import job
@@ -38,3 +41,18 @@ def test_very_many_instants_come_one_after_the_other() -> None:
     found = list(past_instants([edition("every 1s", None)], NOON, NOON + HOUR))
     assert len(found) == 3600
     assert all(instant - before == timedelta(seconds=1) for instant, before in found if before is not None)
+
+
+@pytest.mark.parametrize(
+    "waited",
+    [
+        pytest.param(edition("30 * * * *", NOON + 2 * HOUR), id="replaced before its moment"),
+        pytest.param(replace(edition("30 * * * *", NEVER), rollout=Rollout(share=0.1)), id="on trial"),
+    ],
+)
+def test_backwards_too_only_versions_that_were_in_force_name_instants(waited: Edition) -> None:
+    """Before a version that never was, the first one named its own instants again, beside those of the last."""
+    editions = [edition("0 * * * *", None), waited, edition("15 * * * *", NOON)]
+    forth = list(past_instants(editions, NOON - 2 * HOUR, NOON + 3 * HOUR))
+    assert [f"{instant:%H:%M}" for instant, _ in forth] == ["11:00", "12:00", "12:15", "13:15", "14:15"]
+    assert list(past_instants_back(editions, NOON - 2 * HOUR, NOON + 3 * HOUR)) == forth[::-1]

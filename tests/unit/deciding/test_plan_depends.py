@@ -287,7 +287,7 @@ def test_the_plan_of_a_job_that_others_need_tells_them_and_awaits_its_ends(polic
 
 @pytest.mark.parametrize(("awaited", "wake_at"), [(False, at("09:30")), (True, at("10:00"))])
 def test_an_end_that_did_not_wake_it_is_not_slept_through(awaited: bool, wake_at: datetime) -> None:
-    """S1-042, decision 10: a run began before anybody depended on its job."""
+    """S1-042, decision 10: a run began before another job depended on its job."""
     runs = active("runs", at("09:00"))
     seen = snapshot_of(job(), at("09:10"), active=(runs,), is_needed=True, awaited=awaited)
     assert plan(seen, at("09:30")).wake_at == wake_at

@@ -10,6 +10,7 @@ from everytick.deciding.plan import plan
 from everytick.domain import ids
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Edition, Ended, JobSnapshot, PausedSpan
+from tests.laws.worlds import committed
 from tests.unit.deciding.planning import active, at, created, ended, instants, job, skipped, snapshot_of, trigger
 
 RUNS = active("runs", at("09:00"))
@@ -201,31 +202,73 @@ def test_a_restart_counts_only_while_its_definition_is_in_force() -> None:
     assert (ends.cancels, created(ends)) == (("runs",), [(at("10:00"), "queued")])
 
 
-def test_a_restart_seen_twice_neither_stops_nor_doubles_what_it_began() -> None:
-    """Where the watermark waits for an end, the same instant is seen again."""
-    restarting = job("after: 1h", restart_schedule="0 10 * * *")
-    begun = active(ids.restart_id(restarting.id, at("10:00")), at("10:00"), cause="restart")
-    asked = trigger("t", at("10:00:10"))
+def test_a_restart_is_obeyed_once_though_the_watermark_waits_for_an_end() -> None:
+    """S4-044: its own run has ended since, within the grace. It takes no place of the next instant."""
+    restarting = job("after: 10m", restart_schedule="50 * * * *", grace="20m")
+    runs = replace(RUNS, line_at=at("09:00"), scheduled_for=at("09:00"))
 
-    decided = plan(snapshot_of(restarting, at("09:00"), active=(begun,), requests=(asked,)), at("10:00:20"))
+    first = plan(snapshot_of(restarting, at("09:00"), active=(runs,)), at("09:50"))
+    assert (first.watermark, first.stopped_at) == (at("09:00"), at("09:50"))
+    assert (first.cancels, created(first)) == (("runs",), [(at("09:50"), "queued")])
 
-    assert decided.cancels == ()
-    assert created(decided) == [(at("10:00:10"), "queued")]
+    known = replace(snapshot_of(restarting, first.watermark), stopped_at=first.stopped_at)
+    ended_at = Ended(at("09:50"), at("09:50"), at("09:51"), first.creations[0].id)
+    decided = plan(replace(known, last_end=ended_at), at("10:01"))
+
+    assert created(decided) == [(at("10:01"), "pending")]
+    assert (decided.cancels, decided.spans, decided.stopped_at) == ((), (), None)
 
 
-def test_a_stop_means_nothing_that_comes_in_after_it_also_while_the_job_is_paused() -> None:
-    """A pause lets the watermark wait, so every plan within the grace sees the stop: what is older waits until then."""
+def test_a_restart_has_its_place_in_a_full_plan() -> None:
+    restarting = job("after: 10m", restart_schedule="50 * * * *", grace="20m")
+    asked = (trigger("t", at("09:49")),)
+
+    cut = plan(snapshot_of(restarting, at("09:00"), active=(RUNS,), requests=asked), at("09:50"), limit=1)
+
+    assert (created(cut), cut.stopped_at, cut.wake_at) == ([(at("09:50"), "queued")], at("09:50"), at("09:50"))
+
+
+@pytest.mark.parametrize("overlap", ["allow", "queue"])
+def test_a_restart_that_comes_behind_more_than_a_plan_holds_stops_nothing_that_began_after_it(overlap: str) -> None:
+    """S4-044: late runs of 09:00 to 10:00 that three plans let in, the first of them with the restart."""
+    policies = {"overlap": overlap, "recovery": "execute_all", "grace": "20m", "late_overlap": "allow"}
+    restarting = job("*/10 * * * *", restart_schedule="5 10 * * *", **policies)
+    seen, plans = snapshot_of(restarting, at("09:00")), []
+    for _ in range(4):
+        plans.append(plan(seen, at("10:10"), limit=3))
+        seen = committed(seen, plans[-1])
+
+    assert [decided.cancels for decided in plans] == [()] * 4
+    assert [str(each.cause) for decided in plans for each in decided.creations].count("restart") == 1
+    assert sum(len(decided.creations) for decided in plans) == 8
+    assert (seen.watermark, plans[-1].creations) == (at("10:10"), ())
+
+
+def test_a_restart_stands_in_line_where_a_plan_does_not_know_yet_which_places_are_free() -> None:
+    """The retry gives way to the instant of 10:00, and a node may have claimed it since."""
+    restarting = job("0 * * * *", overlap="queue", restart_schedule="0 10 * * *")
+    retries = active("retries", at("09:00"), "awaiting_retry", superseded_by_next=True)
+
+    decided = plan(snapshot_of(restarting, at("09:30"), active=(retries,)), at("10:00"))
+
+    assert [str(each.cause) for each in decided.creations if each.status == "queued"] == ["restart"]
+    assert decided.wake_at == at("10:00")
+
+
+def test_a_stop_is_obeyed_once_also_while_the_job_is_paused() -> None:
+    """A pause lets the watermark wait. What had not begun by the stop runs after it."""
     stopping = job("0 6 * * *", stop_schedule="0 10 * * *")
     known: dict[str, Any] = {"pauses": (PausedSpan(at("09:40")),)}
     waits = active("waits", at("09:50"), "queued", cause="trigger")
     asked = trigger("t", at("09:59:59"))
 
     seen = plan(snapshot_of(stopping, at("09:30"), active=(waits,), requests=(asked,), **known), at("10:00:00"))
-    over = plan(snapshot_of(stopping, at("09:30"), active=(waits,), **known), at("10:01:00"))
+    pends = active("waits", at("09:50"), "pending", cause="trigger")
+    again = replace(snapshot_of(stopping, at("09:30"), active=(pends,), **known), stopped_at=seen.stopped_at)
 
-    assert (seen.releases, seen.cancels, created(seen)) == ((), (), [(at("09:59:59"), "queued")])
-    assert seen.wake_at == at("10:01:00")
-    assert over.releases == ("waits",)
+    assert (seen.releases, seen.cancels, created(seen)) == (("waits",), (), [(at("09:59:59"), "queued")])
+    assert seen.stopped_at == at("10:00")
+    assert plan(again, at("10:00:10")).cancels == ()
 
 
 def test_what_is_superseded_is_not_asked_to_stop_as_well() -> None:

@@ -13,6 +13,7 @@ from everytick.domain.job import Job
 from everytick.domain.payload import payload
 from everytick.domain.policies import bounded_window
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Ended, Missed, PausedSpan, Rescheduled
+from everytick.domain.upcoming import next_run
 from tests.unit.deciding.planning import active, at, created, instants, job, skipped, snapshot_of, trigger
 
 TICK = timedelta(microseconds=1)
@@ -548,6 +549,20 @@ def test_a_moved_one_is_skipped_for_overlap_as_a_row() -> None:
     assert (decided.used, decided.spans) == ((move,), ())
 
 
+@pytest.mark.parametrize("when", ["0 * * * *", "0 9,12 * * *"])
+def test_a_next_run_that_was_moved_away_comes_where_it_was_moved(when: str) -> None:
+    """Whether the schedule names the time to which it was set, or did so: one occurrence has its id."""
+    seen = snapshot_of(
+        job(when), at("09:10"), adjustments=(moved("10:00", "10:30"),), reschedule=Rescheduled(at("09:20"), at("10:00"))
+    )
+
+    assert next_run(seen, at("09:30")) == at("10:30")
+    early = plan(seen, at("10:00:01"))
+    assert (early.creations, early.wake_at, early.rescheduled) == ((), at("10:30"), True)
+    decided = plan(replace(seen, watermark=early.watermark, reschedule=None), at("10:30:01"))
+    assert created(decided) == [(at("10:30"), "pending")]
+
+
 def test_a_compressed_run_stands_for_a_moved_one_too() -> None:
     """And says so to it."""
     move = moved("10:00", "10:20")
@@ -568,6 +583,28 @@ def test_of_two_moved_ones_the_newer_is_the_compressed_run() -> None:
 
     assert created(decided) == [(at("11:05"), "skipped"), (at("11:10"), "pending")]
     assert (decided.creations[1].covers_after, decided.creations[1].covers_through) == (at("08:00"), at("10:00"))
+
+
+def test_a_compressed_run_covers_the_time_of_one_that_was_moved_ahead() -> None:
+    """It covered from 11:00 through 11:00, and no run covered the hour before."""
+    seen = snapshot_of(job(recovery="compressed"), at("10:05"), adjustments=(moved("12:00", "10:30"),))
+
+    decided = plan(seen, at("11:20"))
+
+    row, run = decided.creations
+    assert (row.detail, run.scheduled_for) == (f"into {run.id}", at("11:00"))
+    assert (run.covers_after, run.covers_through) == (at("10:00"), at("12:00"))
+
+
+def test_a_moved_one_into_which_others_were_compressed_covers_their_time() -> None:
+    """It covered through its own 10:00 only, and 11:00 went into it."""
+    seen = snapshot_of(job(recovery="compressed"), at("10:05"), adjustments=(moved("10:00", "11:15"),))
+
+    decided = plan(seen, at("11:30"))
+
+    [run] = decided.creations
+    assert skipped(decided) == [(at("10:05"), at("11:00"), f"skipped: compressed, into {run.id}", 1)]
+    assert (run.covers_after, run.covers_through) == (at("09:00"), at("11:00"))
 
 
 def test_a_compressed_run_leaves_alone_what_a_pause_holds() -> None:

@@ -187,7 +187,7 @@ def test_a_broken_promise_is_looked_at_again_soon_and_seldom_if_it_lasts() -> No
 
 
 def test_an_instant_that_was_planned_late_is_not_judged_twice() -> None:
-    """Nobody planned 09:00; a node came at 09:20 and recorded it as missed. It stays one breach of one instant."""
+    """No node planned 09:00; one came at 09:20 and recorded it as missed. It stays one breach of one instant."""
     first = judge(_seen(policies=START), at("09:10"))
     spans = (_span(Why.MISSED, "08:30", "09:00", "missed"),)
     again = judge(_seen(policies=START, watermark="09:20", state=first.state, spans=spans), at("09:21"))
@@ -440,7 +440,7 @@ def test_a_promise_or_a_job_that_is_taken_back_ends_the_breach_without_a_word() 
 
 
 def test_a_long_row_is_judged_in_parts_and_comes_to_an_end() -> None:
-    """All nodes were down for a day: what nobody planned is judged two hundred at a time, with the same result."""
+    """All nodes were down for a day: instants without a plan are judged two hundred at a time, with the same result."""
     found = _seen("* * * * *", policies=START, since="00:00")
     now, rounds, written = at("1 00:00"), 0, dict[datetime, Breach]()
     while (judged := judge(found, now)).state.check_at == now:

@@ -26,7 +26,7 @@ from everytick.domain.policies import (
     backfill_from,
     bounded_window,
 )
-from everytick.domain.reading import as_data, choice, length, names, switch, whole
+from everytick.domain.policy_checks import as_data, choice, length, names, switch, whole
 from everytick.domain.rollouts import Rollout
 from everytick.errors import InvalidDuration, InvalidInstant, InvalidName, InvalidPolicies
 

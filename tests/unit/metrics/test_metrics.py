@@ -10,18 +10,23 @@ from typing import Any
 import pytest
 import yaml
 
+from everytick.domain.config import Level, overrides
+from everytick.domain.durations import duration
+from everytick.domain.facts import Amend
 from everytick.domain.occurrence import Cause
-from everytick.metrics.catalogue import METRICS, series_names
+from everytick.metrics.catalogue import METRICS
 from everytick.metrics.of_node import write_node
 from everytick.metrics.of_store import read_store, write_store
 from everytick.metrics.text import Series
-from everytick.node.meter import OTHER
+from everytick.node.meter import DELAYS, OTHER
 from everytick.node.node import Node
 from everytick.schedules.interval import every
+from tests.stores.acting import plan_once
 from tests.unit.metrics.reading import Read, read
 from tests.unit.node.worlds import NOON, World, living, pause
 
 ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs/observability.md"
 SILENCE = timedelta(seconds=20)
 
 
@@ -66,6 +71,27 @@ def test_the_names_of_the_contracts_are_there_with_their_labels() -> None:
         "scheduler_lock_failures_total": ("counter", ("schedule_id",)),
     }
     assert {name: (METRICS[name].kind, METRICS[name].labels) for name in wanted} == wanted
+
+
+def test_the_native_names_are_there_with_their_labels() -> None:
+    """Rules and dashboards of users rely on them as on those of the contracts."""
+    wanted = {
+        "everytick_occurrences_total": ("counter", ("job", "status", "cause")),
+        "everytick_attempts_total": ("counter", ("job", "outcome")),
+        "everytick_occurrence_duration_seconds": ("histogram", ("job",)),
+        "everytick_schedule_delay_seconds": ("histogram", ("job",)),
+        "everytick_instants_skipped_total": ("counter", ("job", "reason")),
+        "everytick_occurrences_in_progress": ("gauge", ("job",)),
+        "everytick_queue_depth": ("gauge", ("queue",)),
+        "everytick_job_last_success_timestamp_seconds": ("gauge", ("job",)),
+        "everytick_job_next_run_timestamp_seconds": ("gauge", ("job",)),
+        "everytick_job_paused": ("gauge", ("job",)),
+        "everytick_store_operation_duration_seconds": ("histogram", ("operation",)),
+        "everytick_node_heartbeat_timestamp_seconds": ("gauge", ("node",)),
+        "everytick_definition_errors": ("gauge", ("file",)),
+    }
+    assert {name: (METRICS[name].kind, METRICS[name].labels) for name in wanted} == wanted
+    assert METRICS["everytick_build_info"].kind == "gauge"
 
 
 def test_a_node_counts_runs_attempts_and_lengths() -> None:
@@ -169,6 +195,53 @@ def test_a_long_job_a_retry_loop_and_a_wait_for_a_slot_are_told_apart() -> None:
     living(story)
 
 
+def test_the_longest_wait_is_that_of_the_oldest_however_many_wait() -> None:
+    """S0-108: 1,920 wait, and what waits longest is not among the newest 1,000 of them."""
+
+    async def story(world: World) -> None:
+        for name in ("one", "two"):
+            policies: dict[str, Any] = {"queue": "other", "overlap": "allow", "recovery": "execute_all"}
+            await world.define(name, well, every("1m", start=NOON), **policies)
+        await pause("16h")
+        while await plan_once(world.store):
+            pass
+        found = await scraped(world, world.node())
+        assert found.of("everytick_queue_oldest_wait_seconds", queue="other") == 16 * 3600 - 60
+        assert found.of("everytick_queue_depth", queue="other") == 1_002
+        assert found.of("scheduler_jobs_in_queue_total") == 1_920
+
+    living(story)
+
+
+def test_queues_beyond_two_hundred_share_one_label() -> None:
+    """A queue that a node serves has its own, and so has one that a job names before any that an amendment names."""
+
+    async def story(world: World) -> None:
+        amended = await world.define("amended", well, every("1h", start=NOON))
+        elsewhere = overrides(Level.OCCURRENCE, {"queue": "a-queue"})
+        await world.store.request(amended.id, Amend(NOON + timedelta(hours=1), elsewhere))
+        await pause("1h")
+        for number in range(205):
+            await world.trigger(await world.define(f"job-{number:03}", well, queue=f"queue-{number:03}"))
+        while await plan_once(world.store):
+            pass
+        node = world.node(queues=("zoo",))
+        await node.start()
+        await pause("1m")
+        found = await scraped(world, node)
+        await node.stop()
+
+        depths = {labels["queue"] for labels in found.labels("everytick_queue_depth")}
+        assert len(depths) == 201
+        assert {"zoo", "default", "queue-000", OTHER} < depths
+        assert "a-queue" not in depths
+        assert found.of("everytick_queue_depth", queue="queue-197") == 1
+        assert found.of("everytick_queue_depth", queue=OTHER) == 8
+        assert found.of("everytick_queue_oldest_wait_seconds", queue=OTHER) == 60
+
+    living(story)
+
+
 def test_jobs_beyond_the_limit_share_one_label() -> None:
     async def story(world: World) -> None:
         for number in range(30):
@@ -215,10 +288,8 @@ def test_a_label_too_many_or_an_unknown_name_is_a_mistake_of_ours() -> None:
 
 def expressions() -> Iterator[tuple[str, str]]:
     """Give every query of the alert rules and of the Grafana dashboard, with where it stands."""
-    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())
-    for group in rules["groups"]:
-        for rule in group["rules"]:
-            yield rule["alert"], rule["expr"]
+    for rule in _alerts():
+        yield rule["alert"], rule["expr"]
     board = json.loads((ROOT / "deploy/grafana/everytick.json").read_text())
     for panel in board["panels"]:
         for target in panel.get("targets", ()):
@@ -226,6 +297,14 @@ def expressions() -> Iterator[tuple[str, str]]:
     for variable in board["templating"]["list"]:
         if variable["type"] == "query":
             yield variable["name"], variable["query"]
+
+
+def series_names() -> frozenset[str]:
+    """Return the names that a query may use: those of histograms have three endings."""
+    endings = ("_bucket", "_sum", "_count")
+    names = {name for name, metric in METRICS.items() if metric.kind != "histogram"}
+    names |= {name + ending for name, metric in METRICS.items() if metric.kind == "histogram" for ending in endings}
+    return frozenset(names)
 
 
 def test_every_metric_in_rules_and_dashboard_is_one_that_is_written() -> None:
@@ -244,9 +323,77 @@ def test_every_label_in_rules_and_dashboard_is_one_that_the_metric_has() -> None
             assert labels <= {*metric.labels, "le", "instance"}, where
 
 
-def test_every_alert_says_what_it_means_and_what_to_do() -> None:
+def test_a_bucket_in_rules_and_dashboard_is_found_as_each_prometheus_keeps_it() -> None:
+    """The bound that is written as 60 is kept as 60 by Prometheus 2 and as 60.0 by Prometheus 3."""
+    chosen = [(where, each) for where, text in expressions() for each in re.findall(r"\ble(=~?)\"([^\"]*)\"", text)]
+    assert chosen
+    for where, (is_like, bound) in chosen:
+        assert is_like == "=~", where
+        written = [
+            str(int(each.total_seconds())) for each in DELAYS if re.fullmatch(bound, f"{each.total_seconds():g}")
+        ]
+        assert len(written) == 1, where
+        assert re.fullmatch(bound, f"{written[0]}.0"), where
+
+
+def test_a_counter_that_was_just_born_counts_in_full() -> None:
+    """Its first event is no increase for Prometheus. The store is asked all the time: what counts that is there.
+
+    A whole stretch of time before the window is looked at: scrapes may have failed at any one moment of it.
+    """
+    for where, expression in expressions():
+        text = " ".join(expression.split())
+        for reading, series, window in re.findall(r"\b(rate|increase)\((\w+(?:\{[^}]*\})?)\[(\w+)\]\)", text):
+            if not series.startswith("everytick_store_operation"):
+                per_second = f" / {int(duration(window).total_seconds())}" if reading == "rate" else ""
+                before = f"count_over_time({series}[{'1h' if per_second else window}] offset {window})"
+                born = f"({series} unless {before}){per_second} or {reading}({series}[{window}])"
+                assert born in text, where
+
+
+def test_no_rule_waits_for_an_absent_counter_to_be_0() -> None:
+    """A job that has only failed has no series of what completed, and nothing equals nothing."""
+    counters = {name for name, metric in METRICS.items() if metric.kind == "counter" and name.startswith("everytick")}
+    for where, expression in expressions():
+        assert not (counters & set(re.findall(r"\w+", expression)) and re.search(r"(==|<=?)", expression)), where
+
+
+def test_the_scrape_on_the_page_leaves_the_label_job_to_everytick() -> None:
+    """Without `honor_labels` Prometheus renames it `exported_job`, and every rule by job sees one job."""
+    [config] = re.findall(r"```yaml\n(scrape_configs:.*?)```", PAGE.read_text(), re.DOTALL)
+    [scrape] = yaml.safe_load(config)["scrape_configs"]
+    assert scrape["honor_labels"] is True
+
+
+def test_every_alert_has_a_case_in_which_it_fires() -> None:
+    """The cases need Prometheus' promtool, which no test has: here they have to speak of the rules that there are."""
+    rules = {rule["alert"]: rule for rule in _alerts()}
+    cases = yaml.safe_load((ROOT / "deploy/prometheus/alerts.test.yml").read_text())
+    fired = set()
+    for case in (case for test in cases["tests"] for case in test["alert_rule_test"]):
+        for alert in case["exp_alerts"]:
+            fired.add(case["alertname"])
+            rule = rules[case["alertname"]]
+            assert alert["exp_annotations"]["description"] == rule["annotations"]["description"]
+            assert alert["exp_labels"]["severity"] == rule["labels"]["severity"]
+    assert fired == set(rules)
+
+
+def _alerts() -> list[dict[str, Any]]:
     rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())
-    alerts: list[dict[str, Any]] = [rule for group in rules["groups"] for rule in group["rules"]]
+    return [rule for group in rules["groups"] for rule in group["rules"]]
+
+
+def test_rules_judge_each_of_several_stores_by_itself() -> None:
+    """Behind one address each series has the label `store`: nodes of one store hid that another has none."""
+    for rule in _alerts():
+        kept = re.findall(r"\b(?:max|min|sum)\b *(?:by \(([^)]*)\))?", rule["expr"])
+        # One aggregation of all stores is left: whether anything at all is known of the store that does not answer.
+        assert [labels for labels in kept if "store" not in labels.split(", ")] in ([], [""]), rule["alert"]
+
+
+def test_every_alert_says_what_it_means_and_what_to_do() -> None:
+    alerts = _alerts()
     assert {"EverytickLate", "EverytickFailing", "EverytickNoNodeAlive", "EverytickPromiseBroken"} <= {
         rule["alert"] for rule in alerts
     }

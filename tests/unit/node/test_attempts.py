@@ -459,6 +459,25 @@ def test_a_task_that_cancels_itself_harms_no_other(live: Live) -> None:
     live(story)
 
 
+def test_a_note_is_stored_without_the_secret_in_it(live: Live) -> None:
+    """S12: it is a text of the task, as its errors and its output are."""
+
+    async def story(world: World) -> None:
+        async def body(ctx: Context) -> None:
+            ctx.progress(1, 2, note="copying from postgresql://app:c4n4ry@db/app")
+
+        asked = await world.trigger(await world.define("copies", body))
+        node = world.node()
+        await node.start()
+        await world.ended(asked)
+        await node.stop()
+        [(_, attempt)] = (await world.store.whole(asked)).attempts
+        assert attempt.progress is not None
+        assert attempt.progress.text == "copying from postgresql://app:***@db/app"
+
+    live(story)
+
+
 def test_a_note_that_no_store_takes_is_made_fit_or_refused(live: Live) -> None:
     """F-19: text without a lone surrogate or a zero byte, bounded; numbers that are numbers."""
 
@@ -558,7 +577,7 @@ async def test_the_deadline_of_an_occurrence_does_not_wait_for_an_open_transacti
 
 
 def test_an_attempt_that_is_over_leaves_nothing_for_the_collector() -> None:
-    """Issue 4: to find what could have been freed at once takes longer than to run most bodies."""
+    """To find what could have been freed at once takes longer than to run most bodies."""
 
     async def story(world: World) -> None:
         async def body(ctx: Context) -> None:

@@ -41,7 +41,7 @@ async def test_a_beat_that_fails_after_its_node_stopped_writes_no_traceback() ->
     """F-14: a store that is flushed stops its nodes with one sentence."""
     complaints: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-    store, inbox = LostStore(), Inbox()
+    store, inbox = LostStore(), Inbox({})
     beat = Beat(store, "node-1", 0.01, Health(inbox, time.monotonic, 20.0), inbox, OwnedKeys())
     await beat.start()
     await store.second_begun.wait()

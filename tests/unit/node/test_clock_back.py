@@ -19,14 +19,14 @@ class Ahead:
     def __init__(self, world: World, by: timedelta) -> None:
         self.by = by
         self._now = world.now
-        world.store._clock = self
+        world.store._shared.clock = self
 
     def __call__(self) -> datetime:
         return self._now() + self.by
 
 
 def test_a_running_node_goes_on_after_its_store_is_set_back(caplog: pytest.LogCaptureFixture) -> None:
-    """L4, attack 7, S1-030: requests and retries go on at once, and a line names each job that does not."""
+    """L4, S1-030: requests and retries go on at once, and a line names each job that does not."""
 
     async def story(world: World) -> None:
         clock, tries = Ahead(world, HOUR), list[datetime]()
@@ -65,7 +65,7 @@ def test_a_running_node_goes_on_after_its_store_is_set_back(caplog: pytest.LogCa
 
 
 def test_a_node_that_starts_after_the_clock_was_set_right_goes_on_at_once(caplog: pytest.LogCaptureFixture) -> None:
-    """L4, attack 7: and names the jobs that were decided ahead at its start."""
+    """L4: and names the jobs that were decided ahead at its start."""
 
     async def story(world: World) -> None:
         clock = Ahead(world, 10 * HOUR)

@@ -174,3 +174,12 @@ def test_a_wait_with_jitter_is_told_in_milliseconds(caplog: pytest.LogCaptureFix
         )
     )
     assert "it is tried again in 2.123s, at 2026-07-01T09:00:02Z" in caplog.text
+
+
+def test_a_brake_is_said_to_hold_no_longer_than_it_does(said: Callable[[], Said]) -> None:
+    """It may begin later, and end by itself: no person has to release it."""
+    log_event(Event(Happening.BRAKED, AT, text="tag crm: brake from 18:00 until 20:00"))
+
+    assert said() == [
+        ("WARNING", "node braked: tag crm: brake from 18:00 until 20:00; nothing of it starts while the brake holds")
+    ]

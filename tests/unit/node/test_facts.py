@@ -9,12 +9,13 @@ from everytick import __version__
 from everytick.domain.nodes import NodeFacts
 from everytick.node.hooks import HookTable
 from everytick.schedules.timezones import zone_data
+from everytick.stores.base import Nodes
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, Function, World, pause
 
 
 async def _told(world: World) -> NodeFacts:
-    [found] = await world.store.nodes()
+    [found] = await world.store.ask(Nodes())
     facts: NodeFacts | None = found.facts
     assert facts is not None
     return facts

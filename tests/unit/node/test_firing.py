@@ -17,9 +17,10 @@ from everytick.errors import StoreBroken
 from everytick.runners.catalogue import Catalogue
 from everytick.runners.context import Context
 from everytick.schedules.interval import every
-from everytick.stores.base import Batch, Commit, Committed, Offer
+from everytick.stores.base import Batch, Committed, Offer
 from everytick.stores.memory import MemoryStore
 from tests.unit.node.conftest import Live
+from tests.unit.node.refusing import RefusingStore
 from tests.unit.node.worlds import NOON, World, living, passing, pause
 
 
@@ -345,8 +346,8 @@ def test_what_was_missed_is_planned_before_a_start_returns(live: Live) -> None:
 def test_a_first_look_that_fails_ends_the_start() -> None:
     """S0-101: for another reason than a silent store, it surfaces as the contract says."""
 
-    class Broken(MemoryStore):
-        def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
+    class Broken(RefusingStore):
+        def look_at_plan(self, job: str, plan: Plan) -> None:
             raise ValueError("no such table")
 
         async def check_writable(self) -> None:
@@ -367,11 +368,10 @@ def test_a_first_look_that_fails_ends_the_start() -> None:
 def test_a_plan_that_cannot_be_written_stops_no_other_job(caplog: pytest.LogCaptureFixture) -> None:
     """D7: written one by one, the bad one is put off and told by name."""
 
-    class Picky(MemoryStore):
-        def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
-            if self._tables.jobs[plan.job_id].name == "bad" and plan.creations:
+    class Picky(RefusingStore):
+        def look_at_plan(self, job: str, plan: Plan) -> None:
+            if job == "bad" and plan.creations:
                 raise ValueError("no such column")
-            return super()._commit_plan(plan, token, now)
 
     async def story(world: World) -> None:
         ran: list[float] = []

@@ -35,13 +35,13 @@ def test_plans_that_were_made_ahead_wait_for_their_instant() -> None:
     async def story(world: World) -> None:
         await ten(world)
         foresight = Foresight(world.store, world.node().scope)
-        await foresight.look(SOON, lambda: True)
-        assert list(foresight.come(SOON - timedelta(microseconds=1), 4)) == []
-        parts = list(foresight.come(SOON, 4))
+        await foresight.plan_ahead(SOON, lambda: True)
+        assert list(foresight.take_plans(SOON - timedelta(microseconds=1), 4)) == []
+        parts = list(foresight.take_plans(SOON, 4))
         assert [len(plans) for _, plans in parts] == [4, 4, 2]
         assert [batch.more for batch, _ in parts] == [True, True, False]
         assert {plan.watermark for _, plans in parts for plan in plans} == {SOON}
-        assert list(foresight.come(SOON, 4)) == []
+        assert list(foresight.take_plans(SOON, 4)) == []
 
     living(story)
 
@@ -52,8 +52,8 @@ def test_a_plan_that_was_made_ahead_is_not_used_long_after_its_instant() -> None
     async def story(world: World) -> None:
         await ten(world)
         foresight = Foresight(world.store, world.node().scope)
-        await foresight.look(SOON, lambda: True)
-        assert list(foresight.come(SOON + timedelta(seconds=1), 4)) == []
+        await foresight.plan_ahead(SOON, lambda: True)
+        assert list(foresight.take_plans(SOON + timedelta(seconds=1), 4)) == []
 
     living(story)
 
@@ -62,8 +62,8 @@ def test_a_busy_node_does_not_plan_ahead() -> None:
     async def story(world: World) -> None:
         await ten(world)
         foresight = Foresight(world.store, world.node().scope)
-        await foresight.look(SOON, lambda: False)
-        assert list(foresight.come(SOON, 4)) == []
+        await foresight.plan_ahead(SOON, lambda: False)
+        assert list(foresight.take_plans(SOON, 4)) == []
 
     living(story)
 
@@ -80,7 +80,7 @@ class Counting(MemoryStore):
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         done = await super().commit_plans(batch, plans, offer)
         self.stale += list(done.answers).count(Commit.STALE)
-        self.committed_at += [self._now()] * len([plan for plan in plans if plan.creations])
+        self.committed_at += [self._shared.now()] * len([plan for plan in plans if plan.creations])
         self.along += [len(done.claims)] if batch.is_ahead else []
         return done
 

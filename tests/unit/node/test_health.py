@@ -25,7 +25,7 @@ class Reading:
 
 def test_a_store_that_is_back_is_well_with_its_first_beat() -> None:
     now, told = Reading(), list[Any]()
-    health = Health(inbox(told.append), now, gap=20.0)
+    health = Health(inbox(told.append), now, silence_seconds=20.0)
     now.seconds += 1
     now.seconds += 1
     health.failed(AWAY)
@@ -41,7 +41,7 @@ def test_a_store_that_is_back_is_well_with_its_first_beat() -> None:
 def test_a_store_is_away_from_a_failure_until_it_is_heard_again() -> None:
     """C-28: what was handed over to it is not asked about meanwhile, so that no local step waits for an answer."""
     now = Reading()
-    health = Health(inbox(), now, gap=20.0)
+    health = Health(inbox(), now, silence_seconds=20.0)
     seen = [health.is_away]
     now.seconds += 1
     health.failed(AWAY)
@@ -55,7 +55,7 @@ def test_a_store_is_away_from_a_failure_until_it_is_heard_again() -> None:
 
 def test_an_answer_without_a_beat_asks_for_one() -> None:
     now, told = Reading(), list[Any]()
-    health = Health(inbox(told.append), now, gap=20.0)
+    health = Health(inbox(told.append), now, silence_seconds=20.0)
     health.answered()
     assert told == []
     now.seconds += 1
@@ -70,7 +70,7 @@ def test_a_full_disk_that_takes_beats_is_told_once_and_is_well_once_nothing_fail
 ) -> None:
     """F-11: whatever still fits, a store is not well that fails every few seconds."""
     now = Reading()
-    health = Health(inbox(), now, gap=20.0)
+    health = Health(inbox(), now, silence_seconds=20.0)
     with caplog.at_level(logging.WARNING):
         for _ in range(100):
             health.failed(StoreUnavailable("store.db", "disk full"))
@@ -91,7 +91,7 @@ def test_a_full_disk_that_takes_beats_is_told_once_and_is_well_once_nothing_fail
 def test_a_broken_store_is_not_ready_while_some_of_its_tables_still_answer(caplog: pytest.LogCaptureFixture) -> None:
     """W5, C-46: beats and claims go through, and plans do not; one line says so, and how often it is tried."""
     now, told = Reading(), list[Any]()
-    health = Health(inbox(told.append), now, gap=20.0)
+    health = Health(inbox(told.append), now, silence_seconds=20.0)
     with caplog.at_level(logging.WARNING):
         for _ in range(50):
             health.failed(BROKEN)
@@ -102,8 +102,8 @@ def test_a_broken_store_is_not_ready_while_some_of_its_tables_still_answer(caplo
             now.seconds += 4
         [said] = [record.getMessage() for record in caplog.records]
         assert said == (
-            "nothing that needs the store fires until it is mended, which is looked for every 5 seconds: "
-            "the store answers with errors: no such table: job_state; this does not pass by itself: mend it"
+            "the store answers with errors: no such table: job_state; this does not pass by itself: mend it; "
+            "nothing that needs the store fires until it is mended, which is looked for every 5 seconds"
         )
         for _ in range(4):
             now.seconds += 5
@@ -115,7 +115,7 @@ def test_a_broken_store_is_not_ready_while_some_of_its_tables_still_answer(caplo
 
 def test_a_session_in_the_way_is_an_outage_only_while_beats_fail_too() -> None:
     """A lock on one row says nothing about the store; a bare write that fails does."""
-    health = Health(inbox(), Reading(), gap=20.0)
+    health = Health(inbox(), Reading(), silence_seconds=20.0)
     health.failed(Contended("the store", "canceling statement due to lock timeout"))
     assert health.is_ready
     health.beat_failed("canceling statement due to statement timeout")

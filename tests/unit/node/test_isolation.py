@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,13 @@ from everytick.node.alarms import Alarms
 from everytick.node.events import Event, Happening
 from everytick.node.inbox import Arrived, BeatWanted, StoreAway
 from everytick.node.logs import Logs
-from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders
+from everytick.stores.base import Claim, ClaimKey, NodeScope, Orders
 from everytick.stores.memory import MemoryStore
 from everytick.testing.virtual import VirtualLoop, run_virtually
 from tests.stores.acting import plan_once
 from tests.unit.node.conftest import Live
 from tests.unit.node.parts import inbox
+from tests.unit.node.refusing import RefusingStore
 from tests.unit.node.worlds import NOON, World, living, passing, pause
 
 
@@ -43,17 +43,16 @@ def test_an_alarm_that_fails_keeps_no_other_from_ringing(caplog: pytest.LogCaptu
     assert "internal error while BeatWanted() was handled" in caplog.text
 
 
-class Picky(MemoryStore):
+class Picky(RefusingStore):
     """A store that takes nothing about one job, together with others or alone, but its loss."""
 
     refused = ""
     refuses_loss = False
 
-    def _commit_step(self, claim: Claim, step: Step, now: datetime) -> Commit:
+    def look_at_step(self, job: str, step: Step) -> None:
         lost = any(row.attempt == "lost" for row in step.rows)
-        if claim.job.name == self.refused and (self.refuses_loss or not lost):
+        if job == self.refused and (self.refuses_loss or not lost):
             raise ValueError("a text that no database takes")
-        return super()._commit_step(claim, step, now)
 
 
 def test_an_end_that_cannot_be_written_is_settled_as_a_loss_and_holds_up_no_drain() -> None:
@@ -119,20 +118,18 @@ def test_an_end_that_cannot_be_written_is_settled_also_if_the_store_is_away_just
     living(story, PickyAndAway)
 
 
-class InTheWay(MemoryStore):
+class InTheWay(RefusingStore):
     """A store in which another session holds everything of one job, plans or steps, for a while."""
 
     plans_of = steps_of = ""
 
-    def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
-        if self._tables.jobs[plan.job_id].name == self.plans_of:
+    def look_at_plan(self, job: str, plan: Plan) -> None:
+        if job == self.plans_of:
             raise Contended("the store", "canceling statement due to lock timeout")
-        return super()._commit_plan(plan, token, now)
 
-    def _commit_step(self, claim: Claim, step: Step, now: datetime) -> Commit:
-        if claim.job.name == self.steps_of:
+    def look_at_step(self, job: str, step: Step) -> None:
+        if job == self.steps_of:
             raise Contended("the store", "canceling statement due to lock timeout")
-        return super()._commit_step(claim, step, now)
 
 
 async def _free_one_ends(world: World, steps_of: str = "", plans_of: str = "") -> str:

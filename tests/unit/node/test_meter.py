@@ -133,7 +133,7 @@ class Answers:
     async def now(self) -> int:
         return 7
 
-    async def nodes(self) -> None:
+    async def get(self, _: object) -> None:
         raise OSError("away")
 
     async def bell(self, seconds: float) -> bool:
@@ -148,6 +148,6 @@ async def test_verbs_are_timed_and_failures_counted() -> None:
     assert await store.now() == 7
     assert await store.bell(0.0)
     with pytest.raises(OSError, match="away"):
-        await store.nodes()
+        await store.get([])
     assert {verb: sum(found.counts) for verb, found in meter.operations.items()} == {"now": 1}
-    assert meter.failures == {"nodes": 1}
+    assert meter.failures == {"get": 1}

@@ -304,6 +304,36 @@ def test_a_notice_that_the_store_did_not_hear_of_is_asked_for_again() -> None:
     living(story, Away)
 
 
+class Full(MemoryStore):
+    """Answers questions, and takes no notice for a minute; after a thousand tries it takes them all the same."""
+
+    tries = 0
+
+    async def request(self, subject: str, fact: Any, within: Any = None) -> Receipt:
+        if getattr(fact, "by", "") == OWNER:
+            self.tries += 1
+            if self.tries < 1_000 and await self.now() < NOON + timedelta(minutes=1):
+                raise StoreUnavailable("the store", "the disk is full")
+        return await super().request(subject, fact, within)
+
+
+def test_a_store_that_takes_no_notice_is_not_asked_all_the_time() -> None:
+    """The reporter asked again at once, as often as the store could answer."""
+
+    async def story(world: World) -> None:
+        job = await _failing(world, [False])
+        receivers = Receivers(world, job)
+        node = world.node()
+        await node.start()
+        await _run(world, job, "a")
+        await pause("2m")
+        assert receivers.told == ["failed"]
+        assert 10 < world.store.tries < 100
+        await node.stop()
+
+    living(story, Full)
+
+
 def test_runs_of_past_instants_are_judged_among_themselves(live: Live) -> None:
     """A18: one replay fails and one succeeds while the job runs well; its own row knows nothing of them."""
 

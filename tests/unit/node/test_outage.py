@@ -16,6 +16,8 @@ from everytick.node import outage as outages
 from everytick.node.events import Event, Happening
 from everytick.runners.context import Context
 from everytick.schedules.interval import every
+from everytick.schedules.once import after_completion, once
+from everytick.stores.memory import local
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, passing, pause
 
@@ -24,12 +26,12 @@ LOCAL: dict[str, Any] = {"overlap": "allow", "on_store_outage": "fire_local"}
 
 
 class Line:
-    """The way to a store: down or silent for a while, losing the answers of one verb, or cut for good."""
+    """The way to a store: down or silent for a while, cut for good, losing one verb, or refusing it once."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
         self.is_away = self.is_cut = False
-        self.loses = ""
+        self.loses = self.refuses = ""
         self._answers = asyncio.Event()
         self._answers.set()
 
@@ -52,6 +54,9 @@ class Line:
             await self._answers.wait()
             if self.is_away:
                 raise StoreUnavailable("the store", "away")
+            if name == self.refuses:
+                self.refuses = ""
+                raise ValueError("a row that no table holds")
             answer = await found(*given, **named)
             if name == self.loses:
                 raise StoreUnavailable("the store", "the answer was lost")
@@ -322,6 +327,94 @@ def test_an_answer_that_gets_lost_makes_neither_a_second_record_nor_a_second_run
     live(story)
 
 
+def test_what_the_store_refuses_to_record_is_counted_and_its_instants_run_again(
+    live: Live, caplog: pytest.LogCaptureFixture
+) -> None:
+    """C-28: the log says how many runs are recorded nowhere, for which times, and what follows; other jobs go on."""
+
+    async def story(world: World) -> None:
+        line = laid(world)
+        ran, body = noting(world)
+        here = await world.define("here", body, MINUTELY, recovery="execute_all", **LOCAL)
+        node = world.node()
+        await node.start()
+        await pause("90s")
+        line.is_away = True
+        await pause("2m30s")
+        line.refuses = "record"
+        line.is_away = False
+        # Not until an instant: whether it is only claimed or has run by then is chance.
+        await pause("50s")
+        assert len(ran) == len(await world.history(here)) + 3 == 7
+        await node.stop()
+
+    with caplog.at_level(logging.ERROR, "everytick.outage"):
+        live(story)
+    [line] = [text for text in caplog.messages if "recorded nowhere" in text]
+    assert line.startswith("3 runs of job job_")
+    assert f"{NOON:%Y-%m-%d} 12:02:00 to {NOON:%Y-%m-%d} 12:04:00 UTC are recorded nowhere" in line
+    assert "plans these instants again by `recovery`. Check what the task did" in line
+
+
+def test_instants_of_a_refused_part_run_again_although_the_store_takes_what_came_after_them(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-28: the last part counts as all that was decided, and must not where the store has refused one before it."""
+    monkeypatch.setattr(local, "RUNS_AT_ONCE", 2)
+
+    async def story(world: World) -> None:
+        line = laid(world)
+        ran, body = noting(world)
+        here = await world.define("here", body, MINUTELY, recovery="execute_all", **LOCAL)
+        node = world.node()
+        await node.start()
+        await pause("90s")
+        line.is_away = True
+        await pause("3m10s")
+        assert len(ran) == 4
+        line.refuses = "record"
+        line.is_away = False
+        await pause("1m")
+        instants = [NOON + timedelta(minutes=n) for n in range(1, 6)]
+        assert [each.scheduled_for for each in await world.history(here)] == instants
+        assert len(ran) == 7
+        await node.stop()
+
+    live(story)
+
+
+def test_a_restart_that_the_store_has_obeyed_is_not_obeyed_again_while_it_is_away(live: Live) -> None:
+    """S4-044, C-28: the watermark of a job that counts from its last end is still before the restart."""
+
+    async def story(world: World) -> None:
+        line = laid(world)
+        began: list[datetime] = []
+
+        async def body() -> None:
+            began.append(world.now())
+            await pause("1h")
+
+        both: dict[str, Any] = {
+            "restart_schedule": once(NOON + timedelta(minutes=1)),
+            "stop_schedule": once(NOON + timedelta(minutes=2)),
+        }
+        job = await world.define("here", body, after_completion("10m"), grace="20m", **both, **LOCAL)
+        node = world.node()
+        await node.start()
+        await world.trigger(job)
+        await pause("80s")
+        assert len(began) == 2
+        line.is_away = True
+        # The local engine plans the job for the stop that comes in the outage.
+        await pause("1m")
+        assert len(began) == 2
+        line.is_away = False
+        await pause("30s")
+        await node.stop()
+
+    live(story)
+
+
 def test_what_waits_for_a_slot_when_the_store_is_back_is_claimed_there(live: Live) -> None:
     """C-28: it has not begun, so it is an occurrence like any other."""
 
@@ -474,7 +567,7 @@ def test_a_drain_that_is_hastened_stops_what_was_fired_locally(live: Live) -> No
 
 
 def test_what_was_handed_over_can_be_canceled_and_awaits_its_retry_like_any_other(live: Live) -> None:
-    """C-28: orders of the store reach it, and a retry that is far away is anybody's."""
+    """C-28: orders of the store reach it, and a retry that is far away may go to any node."""
 
     async def story(world: World) -> None:
         line = laid(world)
@@ -588,7 +681,8 @@ def test_what_is_kept_meanwhile_is_bounded(live: Live, monkeypatch: pytest.Monke
         job = await world.define("often", body, every("1s", start=NOON), recovery="mark_as_missed", **LOCAL)
         node = world.node()
         await node.start()
-        await pause("10s")
+        # Not until an instant: whether it is only planned or has run by then is chance.
+        await pause("10.5s")
         before = await world.history(job)
         line.is_away = True
         await pause("10m")

@@ -170,7 +170,7 @@ class _Committing:
 
 
 def test_who_is_told_of_a_breach() -> None:
-    """on_breach names them, else on_failure; `None` says nobody."""
+    """on_breach names them, else on_failure; `None` names no receiver."""
 
     async def story(world: World) -> None:
         job = await _foreign(world, start_by="1m", on_failure=HOOK)

@@ -1,7 +1,8 @@
 """A node tries a new version with a share of the runs, and rolls it back or puts it into force by itself."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from everytick.runners.context import Context
 from everytick.schedules.interval import every
 from everytick.sources.drafting import edited
 from everytick.stores.base import Stored
+from everytick.stores.memory import MemoryStore
 from tests.unit.node.test_notices import HOOK, Receivers
 from tests.unit.node.worlds import NOON, World, living, pause
 
@@ -35,9 +37,46 @@ async def _tried(world: World, policy: str, *, fails: bool, notices_off: bool = 
     for node in [world.node(), world.node()]:
         await node.start()
     await pause("90s")
-    await world.store.apply([Put(edited(job, None, {"payload": {"new": True}}), None, update_policy(policy))], "anna")
+    await _edit(world, job, {"payload": {"new": True}}, policy)
     await pause("40m")
     return job, receivers
+
+
+class SlowToStore(MemoryStore):
+    """A store that stores no edit of a rollout until it `goes_on`."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        super().__init__(now)
+        self.goes_on = asyncio.Event()
+        self.asked: list[Sequence[Edit]] = []
+
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
+        """Wait before the edit of a rollout."""
+        if by == "rollout":
+            self.asked.append(changes)
+            await self.goes_on.wait()
+        return await super().apply(changes, by)
+
+
+class NeverAnswers(MemoryStore):
+    """A store that stores each edit of a rollout, and never answers."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        super().__init__(now)
+        self.asked: list[Sequence[Edit]] = []
+
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
+        """Wait for ever after the edit of a rollout."""
+        stored = await super().apply(changes, by)
+        if by == "rollout":
+            self.asked.append(changes)
+            await asyncio.Event().wait()
+        return stored
+
+
+async def _edit(world: World, job: Job, changed: dict[str, Any], policy: str) -> None:
+    """Store an edit of a person, whose version is tried."""
+    await world.store.apply([Put(edited(job, None, changed), None, update_policy(policy))], "anna")
 
 
 async def _in_force(world: World, job: Job) -> tuple[int, object]:
@@ -64,23 +103,54 @@ def test_the_notice_is_sent_by_others_if_a_node_does_nothing_more_after_the_edit
     """The edit that ends a rollout asks for its notice in the same transaction: no node has to live on for it."""
 
     async def story(world: World) -> None:
-        apply, frozen = world.store.apply, []
-
-        async def apply_and_freeze(changes: Sequence[Edit], by: str = "") -> list[Stored]:
-            stored: list[Stored] = await apply(changes, by)
-            if by == "rollout":
-                frozen.append(changes)
-                await asyncio.Event().wait()
-            return stored
-
-        world.store.apply = apply_and_freeze
         job, receivers = await _tried(world, "rollout 50% after 4", fails=fails)
         assert await _in_force(world, job) == (3, {} if fails else {"new": True})
-        assert len(frozen) == 1, "one of the nodes has stored it, and stands still since"
+        assert len(world.store.asked) == 1, "one of the nodes has stored it, and stands still since"
         [event] = [each for each in receivers.events if "rollout" in each["type"]]
         assert event["data"]["version_in_force"] == 3
 
-    living(story)
+    living(story, NeverAnswers)
+
+
+def test_a_verdict_that_is_slow_to_store_holds_up_no_plan() -> None:
+    """The edit waits for ever here, and the planner of the only node goes on with every instant."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return
+
+        job = await world.define("nightly", body, every("1m", start=NOON))
+        await world.node().start()
+        await pause("90s")
+        await _edit(world, job, {"priority": 1}, "rollout 50% after 4")
+        await pause("40m")
+        assert len(world.store.asked) == 1, "the verdict is decided again and again, and is asked for once"
+        assert [each.scheduled_for for each in await world.history(job)][-1] == NOON + timedelta(minutes=41)
+
+    living(story, SlowToStore)
+
+
+def test_a_verdict_that_turns_while_it_waits_is_the_one_that_is_stored() -> None:
+    """The edit of the first job keeps the other one waiting, whose version fails only after it was found good."""
+
+    async def story(world: World) -> None:
+        async def body(context: Context) -> None:
+            if context.payload == {"new": True} and context.scheduled_for > NOON + timedelta(hours=1):
+                raise ValueError("boom")
+
+        first = await world.define("first", body, every("1m", start=NOON), payload={})
+        other = await world.define("other", body, every("1m", start=NOON), payload={})
+        await world.node().start()
+        await pause("90s")
+        for job, policy in ((first, "rollout 50% after 2"), (other, "rollout 50% after 20")):
+            await _edit(world, job, {"payload": {"new": True}}, policy)
+        await pause("80m")
+        assert [await _in_force(world, job) for job in (first, other)] == [(1, {}), (1, {})]
+        world.store.goes_on.set()
+        await pause("1m")
+        assert [await _in_force(world, job) for job in (first, other)] == [(3, {"new": True}), (3, {})]
+
+    living(story, SlowToStore)
 
 
 def test_no_notice_is_sent_by_a_job_that_people_have_disabled() -> None:

@@ -10,7 +10,7 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.node.node import Node
 from everytick.node.settings import node_settings
 from everytick.node.silence import Silence
-from everytick.stores.base import ClaimKey, NodeRecord
+from everytick.stores.base import ClaimKey, NodeRecord, Nodes
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, passing, pause
 
@@ -41,7 +41,7 @@ def test_a_node_is_silent_once_its_beats_were_seen_unchanged_for_long_enough(age
 
 
 def test_a_node_that_beats_is_healthy_whatever_the_stores_clock_shows() -> None:
-    """Attack 3: a clock that was set ahead by a year, or goes on and on, takes nothing from it."""
+    """A clock that was set ahead by a year, or goes on and on, takes nothing from it."""
     silence = Silence("me", SETTINGS)
     for number in range(100):
         assert silence.look([seen(number + 1, age=number * 1e6)], NOON, 5.0 * number).silent == {}
@@ -80,7 +80,7 @@ def test_a_claim_is_taken_once_it_was_seen_overdue_for_the_grace_period() -> Non
 
 
 def test_what_a_step_ahead_of_the_stores_clock_made_overdue_has_that_much_longer() -> None:
-    """Attack 3: its owner counts on a monotonic clock; what is overdue long after the step is so by itself."""
+    """Its owner counts on a monotonic clock; what is overdue long after the step is so by itself."""
     silence, stepped = Silence("me", SETTINGS), (2.0, 60.0)
     for second in range(0, 70, 5):
         assert silence.look([seen(1, overdue=(KEY,))], NOON, float(second), stepped).overdue == ()
@@ -131,7 +131,7 @@ def test_what_hangs_on_a_living_node_is_settled_though_its_job_was_edited(live: 
 
 @pytest.mark.parametrize("on_orphan", ["fail", "restart"])
 def test_a_step_of_the_stores_clock_takes_nothing_from_healthy_nodes(live: Live, on_orphan: str) -> None:
-    """Attack 3: the clock steps ahead by more than node_timeout, again and again, beside three healthy nodes."""
+    """The clock steps ahead by more than node_timeout, again and again, beside three healthy nodes."""
 
     async def story(world: World) -> None:
         begun: list[float] = []
@@ -184,8 +184,8 @@ def test_a_stop_says_goodbye(live: Live) -> None:
     async def story(world: World) -> None:
         node = world.node()
         await node.start()
-        assert [each.beats > 0 for each in await world.store.nodes()] == [True]
+        assert [each.beats > 0 for each in await world.store.ask(Nodes())] == [True]
         await node.stop()
-        assert [each.beats for each in await world.store.nodes()] == [0]
+        assert [each.beats for each in await world.store.ask(Nodes())] == [0]
 
     live(story)

@@ -85,7 +85,7 @@ def test_a_node_that_claims_anew_what_it_still_runs_lets_that_end_first(live: Li
                 ends.append("done")
             finally:
                 if ends == ["canceled"]:
-                    # It cleans up for a while, or for longer than anybody waits.
+                    # It cleans up for a while, or for longer than the node waits.
                     await passing(takes)
                     ends.insert(0, "cleaned up")
                 open_bodies -= 1

@@ -27,7 +27,7 @@ class Timed(MemoryStore):
         for _, step in steps:
             ended_at = step.rows[0].ended_at
             assert isinstance(ended_at, datetime)
-            (self.others if step.end is None else self.ends).append(self._now() - ended_at)
+            (self.others if step.end is None else self.ends).append(self._shared.now() - ended_at)
         return await super().commit_steps(steps)
 
 
@@ -60,7 +60,7 @@ class OneIsAway(MemoryStore):
     """Writes no step of the job `away` for the first minute."""
 
     async def commit_steps(self, steps: list[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:  # type: ignore[override]
-        is_away = self._now() < NOON + timedelta(minutes=1)
+        is_away = self._shared.now() < NOON + timedelta(minutes=1)
         kept = [claim.job.name == "away" and is_away for claim, _ in steps]
         written = iter(await super().commit_steps([each for each, keep in zip(steps, kept, strict=True) if not keep]))
         return [CommitAway("its home is away") if keep else next(written) for keep in kept]

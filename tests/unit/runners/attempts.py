@@ -1,4 +1,4 @@
-"""Attempts for tests: a context as the executor makes it, and services that remember what they were told."""
+"""Attempts for tests: a context as the node makes it, and services that remember what they were told."""
 
 import asyncio
 import gc
@@ -179,7 +179,7 @@ def begun(body: Body, context: Context) -> "asyncio.Task[Outcome]":
 
 
 async def stopped(running: "asyncio.Task[Outcome]", context: Context, why: Halt) -> Outcome | None:
-    """Stop the attempt as the executor does; None is what it gets from an attempt that was stopped."""
+    """Stop the attempt as the node does; None is what it gets from an attempt that was stopped."""
     context._halt = why
     running.cancel()
     try:

@@ -24,7 +24,7 @@ def application(address: str | None) -> Everytick:
 
 @pytest.mark.usefixtures("no_ray")
 async def test_without_the_package_the_application_says_what_to_install() -> None:
-    """Issue 16: an engine is an extra, and the error names the command to type."""
+    """An engine is an extra, and the error names the command to type."""
     with pytest.raises(MissingExtra, match=r"pip install 'everytick\[ray\]'"):
         await application("ray://localhost:10001").start()
     with pytest.raises(MissingExtra, match=r"the runner ray needs an optional package"):

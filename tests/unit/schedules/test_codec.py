@@ -239,7 +239,7 @@ def test_a_limit_is_kept_and_a_negative_one_is_refused() -> None:
             each.instants(NOW, later, -1)
 
 
-# ------------------------------------------------------------------------------------------------ somebody's own
+# ---------------------------------------------------------------------------------------------- a schedule of one's own
 
 
 @pytest.fixture

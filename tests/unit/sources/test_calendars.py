@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from everytick.sources.job_files import JobFile, read_jobs
-from everytick.sources.syncing import sync_folder
 from everytick.stores.addresses import AnyStore
-from tests.unit.sources.writing import JobFolder
+from tests.unit.sources.writing import JobFolder, sync_folder
 
 EVENTS = """BEGIN:VCALENDAR
 VERSION:2.0

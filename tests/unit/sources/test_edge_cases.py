@@ -9,12 +9,11 @@ from everytick.deciding.plan import plan
 from everytick.domain.ids import job_id
 from everytick.domain.lookups import Spans
 from everytick.domain.outcome import Failed
-from everytick.sources.syncing import sync_folder
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Claim, Commit, JobRecord
 from tests.stores.acting import began, claim_one, ended, everything, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import START, ManualClock
-from tests.unit.sources.writing import JobFolder
+from tests.unit.sources.writing import JobFolder, sync_folder
 
 EVERYTHING = "catchup_window: 12h"
 NOTHING = "catchup_window: 0s"

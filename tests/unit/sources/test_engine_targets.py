@@ -14,7 +14,7 @@ def _read(job: str) -> tuple[list[str], list[str]]:
 
 
 def test_a_job_names_its_engine_and_target() -> None:
-    """Issue 16: runner: celery, target: tasks.send_report."""
+    """Runner: celery, target: tasks.send_report."""
     job = "{schedule: '@daily', runner: celery, target: tasks.send_report, options: {queue: reports, priority: 3}}"
     written = '{"target": "tasks.send_report", "options": {"queue": "reports", "priority": 3}}'
     assert _read(job) == ([written], [])

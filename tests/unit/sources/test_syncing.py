@@ -15,13 +15,13 @@ from everytick.errors import Conflict, StoreUnavailable, TooManyEditions, Versio
 from everytick.node.definers import DefinedNames
 from everytick.sources.drafting import edited
 from everytick.sources.files import Folder
-from everytick.sources.syncing import Synced, apply_jobs, draft_of, sync_folder, sync_jobs
+from everytick.sources.syncing import Synced, apply_jobs, draft_of, sync_jobs
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord, Stored
 from everytick.stores.memory import MemoryStore
 from tests.stores.acting import job, put
 from tests.stores.clock import START, ManualClock
-from tests.unit.sources.writing import JobFolder
+from tests.unit.sources.writing import JobFolder, sync_folder
 
 TEN_MINUTES = timedelta(minutes=10)
 
@@ -359,7 +359,7 @@ async def test_definitions_that_cannot_be_read_give_way_to_their_files(folder: J
 
 
 async def test_a_sync_leaves_protected_jobs_as_they_are(store: AnyStore, folder: JobFolder) -> None:
-    """Nobody is asked here: neither a changed nor a missing file touches them, and a mistake says so."""
+    """No person is asked here: neither a changed nor a missing file touches them, and a mistake says so."""
     folder.write("a.yaml", a="protected: true", b="", c="protected: two_people")
     await sync_folder(store, folder.folder)
     folder.write("a.yaml", a="priority: 1", b="priority: 1")

@@ -1,8 +1,12 @@
 """Short ways to write files of jobs."""
 
+import asyncio
 from pathlib import Path
 
+from everytick.node.definers import DefinedNames
 from everytick.sources.files import Folder, SourceEvent
+from everytick.sources.syncing import Synced, sync_loaded
+from everytick.stores.addresses import AnyStore
 
 
 class JobFolder:
@@ -52,3 +56,9 @@ def body(words: str) -> str:
     return f"{{{schedule}command: work{', ' if words else ''}{words}}}".replace(
         ", command: work, schedule", ", schedule"
     )
+
+
+async def sync_folder(store: AnyStore, folder: Folder, defined: DefinedNames | None = None) -> Synced:
+    """Read the folder in a thread, as a node does, and store its jobs."""
+    await asyncio.to_thread(folder.load)
+    return await sync_loaded(store, folder, defined)

@@ -228,7 +228,7 @@ def test_what_is_asked_to_stop_is_stopped() -> None:
 
 
 def test_what_a_node_left_ready_is_begun_when_the_next_one_comes() -> None:
-    """C-10: at once, and not at the next instant of anybody."""
+    """C-10: at once, and not at the next instant of some job."""
     tick = application()
 
     @tick.job(cron("0 1 * * *"), on_orphan="restart", task_timeout=None)

@@ -18,9 +18,11 @@ from everytick.domain.job import define_job
 from everytick.domain.questions import JobLengths
 from everytick.domain.schedule import Schedule
 from everytick.web.agenda_cache import AgendaCache
-from everytick.web.agenda_view import SPANS, by_hour, clock_said, crowd_rows, emptiest, fullest, listed
+from everytick.web.agenda_view import SPANS, clock_said, crowd_rows, listed
 from everytick.web.framing import zone_named
 from everytick.web.known_jobs import KnownJobs
+from everytick.web.pages.agenda import week_map
+from everytick.web.week_load import by_hour, emptiest, fullest
 from everytick.web.words import Viewer
 from tests.unit.web.conftest import client_of
 
@@ -91,10 +93,62 @@ def test_seven_days_are_listed_by_day() -> None:
 
 def test_the_load_map_follows_the_viewers_zone_and_counts_every_start() -> None:
     found = agenda(planned("a", cron("0 9 * * *", tz="UTC")))
-    berlin, kathmandu = (by_hour(found.quarters, viewer(zone)) for zone in ("Europe/Berlin", "Asia/Kathmandu"))
+    berlin, kathmandu = (by_hour(found, viewer(zone)).counts for zone in ("Europe/Berlin", "Asia/Kathmandu"))
     assert [day.index(1) for day in berlin] == [10, 10, 10, 10, 10, 11, 10]  # the clock goes back on Sunday
     assert all(day[14] == 1 for day in kathmandu)
     assert fullest(berlin) == (0, 10, 1)
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "place", "parts", "said"),
+    [
+        ("Europe/Berlin", "2026-10-23T12:07", (6, 2), (("02:00 CEST", 4), ("02:00 CET", 4)), "Sun 02:00 comes twice"),
+        ("Europe/Berlin", "2026-10-25T00:20", (6, 2), (("02:00 CEST", 4), ("02:00 CET", 4)), "Sun 02:00 comes twice"),
+        ("Europe/Berlin", "2026-03-27T12:07", (6, 2), (("02:00", None),), "Sun 02:00 is left out"),
+        (
+            "Australia/Lord_Howe",
+            "2026-04-02T12:07",
+            (6, 1),
+            (("01:00 +11", 4), ("01:30 +1030", 2)),
+            "Sun 01:30 comes twice",
+        ),
+        ("Australia/Lord_Howe", "2026-10-01T12:07", (6, 2), (("02:00", None), ("02:30", 2)), "Sun 02:00 is left out"),
+        ("Europe/Berlin", "2026-03-22T01:30", (6, 2), (("02:00", None), ("02:30", 1)), "Sun 02:00 is left out"),
+    ],
+)
+def test_the_load_map_tells_an_hour_that_the_clock_repeats_or_leaves_out(
+    zone: str, now: str, place: tuple[int, int], parts: tuple[tuple[str, int | None], ...], said: str
+) -> None:
+    """Nothing is counted twice, nothing is lost: every other hour of a job of each quarter has four starts."""
+    at = datetime.fromisoformat(f"{now}:00+00:00")
+    seen = Viewer(*zone_named(zone), at)
+    load = by_hour(agenda_of([planned("a", cron("*/15 * * * *", tz="UTC"))], at, slots=8), seen)
+    assert load.changed == {place: parts}
+    assert load.said == said
+    others = {(day, hour): count for day, row in enumerate(load.counts) for hour, count in enumerate(row)}
+    assert others.pop(place) == sum(starts or 0 for _, starts in parts)
+    assert set(others.values()) == {4}
+    assert (fullest(load.peaks), emptiest(load.peaks, load.left_out)) == ((0, 0, 4), None)
+    picture = str(week_map(load, seen)["svg"])
+    for hour, starts in parts:
+        told = "left out, the clock goes forward" if starts is None else starts
+        assert f"<title>Sun {hour}: {told}</title>" in picture
+
+
+@pytest.mark.parametrize("now", ["2026-10-18T00:20", "2026-10-25T01:20", "2026-10-25T12:07"])
+def test_a_week_without_its_repeated_hour_is_like_any_other(now: str) -> None:
+    """A week ago the repeated hour is not reached; in its second pass, and later, the first is over."""
+    at = datetime.fromisoformat(f"{now}:00+00:00")
+    found = agenda_of([planned("a", cron("*/15 * * * *", tz="UTC"))], at, slots=8)
+    load = by_hour(found, Viewer(*zone_named("Europe/Berlin"), at))
+    assert (load.changed, load.said) == ({}, "")
+    assert {count for row in load.counts for count in row} == {4}
+
+
+def test_a_very_busy_schedule_fills_every_hour_of_a_week_in_which_the_clock_changes() -> None:
+    found = agenda(planned("a", every("10s")))
+    load = by_hour(found, viewer())
+    assert all(abs(count - 360) <= 2 for row in load.peaks for count in row)
 
 
 def test_the_emptiest_hours_go_around_midnight() -> None:
@@ -191,6 +245,15 @@ async def test_the_table_and_the_csv_hold_every_start(shop: Everytick) -> None:
     assert hour.status_code == 422
 
 
+@pytest.mark.parametrize("after", ["2200-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00"])
+async def test_a_time_behind_the_agenda_has_no_start(shop: Everytick, after: str) -> None:
+    async with client_of(shop) as client:
+        page = await client.get("/agenda/table", params={"after": after})
+        file = await client.get("/agenda/table", params={"after": after, "format": "csv"})
+    assert (page.status_code, file.status_code) == (200, 200)
+    assert len(list(csv.reader(StringIO(file.text)))) == 1
+
+
 async def test_a_second_reader_gets_the_agenda_that_was_counted(
     shop: Everytick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +331,7 @@ async def test_the_first_reader_does_not_wait_until_all_jobs_are_counted(
     shop: Everytick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page says how many are left out, and the next look has them all."""
+    monkeypatch.setattr("everytick.web.agenda_cache.WHOLE_SECONDS", 0.0)
     monkeypatch.setattr("everytick.web.agenda_cache.QUICK_SECONDS", 0.0)
     cache = AgendaCache(shop, KnownJobs(shop))
     first, _ = await cache.get()
@@ -290,6 +354,7 @@ async def test_a_service_that_stops_counts_no_more(shop: Everytick) -> None:
 async def test_a_page_that_has_counted_no_job_yet_does_not_say_that_nothing_is_planned(
     shop: Everytick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("everytick.web.agenda_cache.WHOLE_SECONDS", 0.0)
     monkeypatch.setattr("everytick.web.agenda_cache.QUICK_SECONDS", 0.0)
     async with client_of(shop) as client:
         page = (await client.get("/agenda")).text

@@ -1,10 +1,15 @@
 """The service as a whole: roles on every route, headers, problems, prefixes, files, health."""
 
+import asyncio
+
 import httpx2
 import pytest
 from fastapi import FastAPI
 
 from everytick import Everytick
+from everytick.access.people import Person
+from everytick.domain.people import CameBy, Doer, Role
+from everytick.errors import SchemaMismatch, StoreUnavailable
 from everytick.web.asgi import asgi, routers
 from everytick.web.asking import role_needed
 from everytick.web.headers import CONTENT_POLICY
@@ -102,6 +107,83 @@ async def test_it_is_not_ready_while_the_store_cannot_be_used() -> None:
     assert ready.text.startswith("[-] store: ")
     assert ready.text.endswith("failed\n")
     assert alive.status_code == 200
+
+
+async def test_why_a_check_failed_is_told_to_those_who_have_signed_in(
+    tick: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text of the store may name hosts and databases: a stranger reads which check failed, and no more."""
+    with tick.acting_as(Doer("setup", CameBy.COMMAND)):
+        await tick.people.add_user("root", Role.ADMIN)
+        token = await tick.people.add_token("ann", Role.VIEWER)
+
+    async def away() -> object:
+        raise StoreUnavailable("postgresql://db-7.internal", "connection refused")
+
+    async with client_of(tick) as asking:
+        ann = {"authorization": f"Bearer {token.text}"}
+        await asking.get("/api/jobs", headers=ann)
+        monkeypatch.setattr(tick, "_opened", away)
+        monkeypatch.setattr(tick.people, "_opened", away)
+        to_ann = (await asking.get("/readyz?verbose", headers=ann)).text
+        to_stranger = (await asking.get("/readyz?verbose")).text
+
+    assert "[-] store: postgresql://db-7.internal does not answer: connection refused" in to_ann
+    assert "[-] store: failed; sign in to read why\n" in to_stranger
+    assert "db-7" not in to_stranger
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs", "/api/jobs", "/metrics", "/live"])
+async def test_what_the_store_said_last_is_told_to_those_who_are_known(
+    tick: Everytick, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    with tick.acting_as(Doer("setup", CameBy.COMMAND)):
+        await tick.people.add_user("root", Role.ADMIN)
+        token = await tick.people.add_token("ann", Role.VIEWER)
+
+    async def away() -> object:
+        raise StoreUnavailable("postgresql://db-7.internal", "connection refused")
+
+    async with client_of(tick) as asking:
+        ann = {"authorization": f"Bearer {token.text}"}
+        await asking.get("/api/jobs", headers=ann)
+        monkeypatch.setattr(tick, "_opened", away)
+        monkeypatch.setattr(tick.people, "_opened", away)
+        to_stranger = [await asking.get(path, headers={"accept": accept}) for accept in ("text/html", "*/*")]
+        to_ann = await asking.get("/api/jobs", headers=ann)
+
+    assert [answer.status_code for answer in to_stranger] == [503, 503]
+    assert all("db-7" not in answer.text for answer in to_stranger)
+    assert to_ann.json()["detail"].startswith("postgresql://db-7.internal does not answer: connection refused")
+
+
+async def test_who_asks_is_not_waited_for_where_no_check_failed(tick: Everytick) -> None:
+    """A store that says nothing held /livez?verbose up for five seconds: a supervisor would have ended the process."""
+
+    async def never(_: object) -> Person:
+        told: asyncio.Future[Person] = asyncio.get_running_loop().create_future()
+        return await told
+
+    async with client_of(tick, service=asgi(tick, identify=never)) as asking, asyncio.timeout(30):
+        assert (await asking.get("/livez?verbose")).text == "[+] loop: ok\nok\n"
+
+
+async def test_the_checks_are_lines_also_where_the_tables_are_those_of_another_version(
+    tick: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks cannot be told then: the answer was a problem in JSON, with the text that strangers must not read."""
+
+    async def mismatched() -> object:
+        raise SchemaMismatch("postgresql://db-7.internal", "its tables are at migration 12, and this version knows 11")
+
+    monkeypatch.setattr(tick, "_opened", mismatched)
+    monkeypatch.setattr(tick.people, "_opened", mismatched)
+    async with client_of(tick) as asking:
+        answer = await asking.get("/readyz?verbose")
+
+    assert answer.status_code == 503
+    assert answer.text.startswith("[-] store: failed; sign in to read why\n")
+    assert "db-7" not in answer.text
 
 
 def test_an_application_has_the_routes_of_the_routers_themselves() -> None:

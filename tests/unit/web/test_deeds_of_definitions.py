@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from everytick import Everytick, Rollout, every
+from everytick import Everytick, Retry, Rollout, every
 from everytick.access.people import CameBy, Person, Role
 from everytick.errors import NotFound
 from everytick.web.asgi import asgi
@@ -53,6 +53,66 @@ async def test_a_schedule_is_edited_after_its_runs_were_shown(client: httpx2.Asy
     answer = await sent_again(client, f"{JOB}/edit", unseen)
     assert await told(client, answer) == "report is at version 2: every 2h."
     assert (await tick.job("report")).job.schedule.describe() == "every 2 hours, UTC"
+
+
+async def test_policies_are_set_and_taken_back_after_what_changes_was_shown(
+    client: httpx2.AsyncClient, tick: Everytick
+) -> None:
+    """Whatever `update` takes, the page takes: a value is JSON or text, as on the command line."""
+    await tick.update("report", queue="slow")
+    asked = {"policies": 'priority=5\nretry = {"max": 2, "interval": "30s"}\n', "unset": "queue"}
+    unseen = await sent(client, f"{JOB}/edit", **asked)
+    assert (unseen.status_code, (await tick.job("report")).job.version) == (409, 2)
+    said = text_of(unseen)
+    for change in ("priority 0 → 5", "queue slow → default", "retry null → "):
+        assert change in said, change
+
+    answer = await sent_again(client, f"{JOB}/edit", unseen)
+    assert await told(client, answer) == "report is at version 3: priority, queue and retry."
+    job = (await tick.job("report")).job
+    assert (job.settings.priority, job.settings.queue, job.settings.retry) == (5, "default", Retry(2, "30s"))
+    assert job.schedule.describe() == "every hour, UTC"
+
+
+async def test_an_edit_that_changes_nothing_says_so(client: httpx2.AsyncClient, tick: Everytick) -> None:
+    answer = await sent(client, f"{JOB}/edit")
+    assert await told(client, answer) == "report stays at version 1: nothing has changed."
+
+
+async def test_what_others_made_of_the_schedule_stays_where_only_policies_were_typed(
+    client: httpx2.AsyncClient, tick: Everytick
+) -> None:
+    page = await client.get(f"{JOB}/edit", params={"policies": "priority=5"})
+    await tick.update("report", "every 3h", by="ann")
+    conflict = await sent_again(client, f"{JOB}/edit", page)
+    assert conflict.status_code == 412
+    answer = await sent_again(client, f"{JOB}/edit", conflict)
+
+    assert answer.status_code == 303, text_of(answer)
+    job = (await tick.job("report")).job
+    assert (job.schedule.describe(), job.settings.priority) == ("every 3 hours, UTC", 5)
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ({"policies": "priority"}, "names no policy and its value"),
+        ({"policies": "priority=high"}, "priority"),
+        ({"policies": "prioritie=5"}, "there is no policy 'prioritie'"),
+        ({"policies": "by=root"}, "there is no policy 'by'"),
+        ({"unset": "confirmed"}, "there is no policy 'confirmed'"),
+        ({"policies": 'on_failure={"command": "rm -rf /"}'}, "is not taken over HTTP"),
+    ],
+)
+async def test_a_policy_that_is_none_is_told_beside_its_field(
+    client: httpx2.AsyncClient, tick: Everytick, typed: dict[str, str], why: str
+) -> None:
+    answer = await sent(client, f"{JOB}/edit", **typed)
+    assert answer.status_code == 422
+    assert why in text_of(answer)
+    assert ('id="f-policies-wrong"' in answer.text) is ("policies" in typed)
+    assert FormOnPage(answer.text).is_there
+    assert (await tick.job("report")).job.version == 1
 
 
 async def test_a_text_that_is_no_schedule_is_told_beside_its_field(client: httpx2.AsyncClient) -> None:

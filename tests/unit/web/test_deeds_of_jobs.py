@@ -9,9 +9,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from everytick import Everytick, every
+from everytick import Context, Everytick, every
 from everytick.access.people import Person, Role
+from everytick.testing import ManualClock, MemoryStore
 from everytick.web.asgi import asgi
+from tests.stores.acting import plan_once
+from tests.unit.web.conftest import client_of
 from tests.unit.web.forms_of_pages import FormOnPage, sent, sent_again, text_of, told
 
 JOB = "/jobs/etl-orders/do"
@@ -56,7 +59,7 @@ async def test_a_trigger_has_a_form_from_the_functions_types(client: httpx2.Asyn
     assert "An occurrence at once cause trigger, by local" in said
     assert "The job is idle no node is up" in said
     form = FormOnPage(page.text)
-    assert form.buttons == ["Trigger etl-orders"]
+    assert form.buttons == ["Trigger etl-orders", "Look again"]
     assert {"p.region": "eu", "p.day": "2026-10-23", "p.size": "5"}.items() <= form.typed.items()
     assert "p.full" not in form.typed
 
@@ -71,6 +74,61 @@ async def test_a_trigger_asks_for_an_occurrence_with_what_was_typed(
     [request] = await asked_for(tick)
     assert request.payload.read() == {"region": "eu", "day": "2026-11-01", "full": True, "size": 5}
     assert (request.reason, request.by) == ("late file", "local")
+
+
+async def test_the_signature_of_a_function_is_shown_without_its_context(
+    client: httpx2.AsyncClient, tick: Everytick
+) -> None:
+    @tick.job(every("1d"))
+    def report(ctx: Context, region: str = "eu") -> None: ...
+
+    await tick.sync()
+
+    assert "from the signature of report(region: str = 'eu')" in text_of(await client.get("/jobs/report/do/trigger"))
+
+
+@pytest.mark.parametrize(
+    ("overlap", "happens"),
+    [
+        ("", "It waits in line behind {at} it is pending; overlap queue, which holds for what is asked for"),
+        ("queue", "It waits in line behind {at} it is pending; overlap queue"),
+        ("queue_latest", "It waits behind {at}, in place of others in line"),
+        ("skip", "It is skipped: {at} is in the way it is pending; overlap skip"),
+        ("allow", "It runs beside {at} overlap allow"),
+        ("cancel_running", "{at} is asked to stop first"),
+    ],
+)
+async def test_a_trigger_of_a_busy_job_says_what_the_chosen_overlap_means(
+    client: httpx2.AsyncClient, tick: Everytick, overlap: str, happens: str
+) -> None:
+    """The job's own rule is for its schedule. What is asked for waits in line, unless the form says otherwise."""
+    tick.job(every("1d"), name="report", overlap="skip")(lambda: None)
+    await tick.sync()
+    await tick.trigger("report")
+    await plan_once(await tick._opened())
+    [busy] = await tick.history("report")
+
+    page = await client.get("/jobs/report/do/trigger", params={"overlap": overlap} if overlap else {})
+
+    assert FormOnPage(page.text).buttons == ["Trigger report", "Look again"]
+    assert happens.format(at=f"{busy.scheduled_for:%H:%M}") in text_of(page)
+    later = {"at": f"{coming(5):%Y-%m-%dT%H:%M}", "overlap": overlap}
+    assert "If the job is busy then, " in text_of(await client.get("/jobs/report/do/trigger", params=later))
+
+
+async def test_a_trigger_of_a_job_with_room_says_beside_which_it_runs(
+    client: httpx2.AsyncClient, tick: Everytick
+) -> None:
+    tick.job(every("1d"), name="report", max_concurrent=2)(lambda: None)
+    await tick.sync()
+    store = await tick._opened()
+    for said in ("It runs beside {at} max_concurrent 2", "It waits in line behind {at} "):
+        await tick.trigger("report")
+        await plan_once(store)
+        oldest = (await tick.history("report")).occurrences[-1]
+        page = await client.get("/jobs/report/do/trigger")
+        assert said.format(at=f"{oldest.scheduled_for:%H:%M}") in text_of(page)
+    assert "the oldest pending; overlap queue, which holds for what is asked for; max_concurrent 2" in text_of(page)
 
 
 async def test_a_form_that_is_sent_twice_asks_once(client: httpx2.AsyncClient, tick: Everytick) -> None:
@@ -294,6 +352,27 @@ async def test_the_next_run_is_set(client: httpx2.AsyncClient, tick: Everytick) 
 
     assert answer.status_code == 303, text_of(answer)
     assert (await tick.next_runs("etl-orders", 1)) == [at]
+
+
+async def test_a_job_that_was_decided_ahead_goes_on() -> None:
+    """The page offers it only then."""
+    clock = ManualClock("2026-10-23T12:07:00Z")
+    store = MemoryStore(clock)
+    tick = Everytick(store, name="shop")
+    tick.job(every("1h"), name="etl-orders")(lambda: None)
+    await tick.sync()
+    async with client_of(tick) as asking:
+        assert "/do/rewind" not in (await asking.get(f"{JOB}")).text
+        assert not FormOnPage((await asking.get(f"{JOB}/rewind")).text).is_there
+        clock.advance("10h")
+        await plan_once(store)
+        clock.set("2026-10-23T12:07:00Z")
+        assert "/do/rewind" in (await asking.get(f"{JOB}")).text
+        assert "It is decided through 22:07" in text_of(await asking.get(f"{JOB}/rewind"))
+        answer = await sent(asking, f"{JOB}/rewind")
+        assert await told(asking, answer) == "etl-orders goes on from now."
+    assert (await tick.job("etl-orders")).watermark <= await tick.now()
+    await tick.close()
 
 
 # --------------------------------------------------------------------------------------------------------------- roles

@@ -202,6 +202,13 @@ async def test_a_limit_is_set_and_taken_away(client: httpx2.AsyncClient, tick: E
     [record] = (await tick.limits()).reaches
     assert str(record.reach.limit) == "3 at once, 10/1m"
 
+    form = FormOnPage((await client.get("/do/limit", params={"reach": "queue:default"})).text)
+    assert {"reach": "queue:default", "most": "3", "rate": "10/1m"}.items() <= form.typed.items()
+    assert "burst" not in form.typed
+    await tick.set_limit("queue:default", rate="5/1s", burst_allowed=True)
+    form = FormOnPage((await client.get("/do/limit", params={"reach": "queue:default"})).text)
+    assert {"rate": "5/1s", "burst": "true", "most": ""}.items() <= form.typed.items()
+
     answer = await sent(client, "/do/limit", reach="queue:default", lift="true")
     assert await told(client, answer) == "queue:default has no limit now."
     assert not (await tick.limits()).reaches

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 
 import httpx2
@@ -16,6 +17,7 @@ from everytick.web.asgi import asgi
 from everytick.web.pages import history as history_page
 from tests.unit.web.conftest import client_of
 from tests.unit.web.forms_of_pages import sent, sent_again, text_of, told
+from tests.unit.web.histories import asked_at_end, heading_of, main_of, pages_of, takes
 
 EVIL = "<script>alert(1)</script>"
 
@@ -45,6 +47,21 @@ async def ran(tick: Everytick, *names: str) -> list[str]:
 def rows(page: httpx2.Response) -> list[str]:
     """Return the jobs of the lines, newest first."""
     return re.findall(r'<th scope="row"[^>]*><a class="name"[^>]*>(.*?)</a>', page.text)
+
+
+async def test_an_error_with_a_moment_that_is_none_takes_no_page_away() -> None:
+    tick = Everytick("memory://", name="shop")
+
+    @tick.job(every("1d"), name="broken")
+    def broken() -> None:
+        raise ValueError("invalid date 2026-02-30T00:00:00Z, last seen 0001-01-01T00:00:00+02:00")
+
+    async with tick, client_of(tick) as client:
+        [id_] = await ran(tick, "broken")
+        for path in ("/", "/jobs", "/jobs/broken", "/history", f"/occurrences/{id_}"):
+            page = await client.get(path)
+            assert page.status_code == 200, path
+            assert path in ("/jobs",) or "2026-02-30T00:00:00Z" in page.text, path
 
 
 async def test_the_heading_counts_and_the_newest_comes_first(client: httpx2.AsyncClient, tick: Everytick) -> None:
@@ -170,6 +187,111 @@ async def test_instants_in_a_row_that_did_not_run_are_one_line(client: httpx2.As
     assert rows(page) == ["hourly"]
     assert "5 instants: " in text_of(page)
     assert "/jobs/hourly/do/backfill?after=2026-05-04T12%3A59%3A59" in page.text
+
+
+def outage() -> Everytick:
+    """Return an application of which three jobs miss two or three instants each, in an outage of an hour."""
+    made = Everytick("memory://", name="shop", timezone="UTC")
+
+    async def work() -> None: ...
+
+    for name in ("a", "b", "c"):
+        made.job("*/20 * * * *", name=name, recovery="mark_as_missed")(work)
+    made.job("*/30 * * * *", name="d", recovery="mark_as_missed")(work)
+    return made
+
+
+def pages_after_outage(*paths: str) -> list[str]:
+    outages = (("2026-10-23T09:10:00Z", "2026-10-23T10:10:00Z"),)
+    return pages_of(outage(), *paths, start="2026-10-23T08:00:00Z", until="2026-10-23T12:07:00Z", outages=outages)
+
+
+def words_of(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub("<.*?>", " ", main_of(page)))
+
+
+def test_what_was_missed_in_all_jobs_is_listed_and_counted() -> None:
+    """The page said "Nothing", and of one job "1 instant", with a chip of 0 and a row of 3."""
+    paths = ("", "?status=missed", "?status=missed&job=a", "?job=a", ".csv?status=missed", ".json?status=missed")
+    every_one, missed, of_job, job, as_csv, as_json = pages_after_outage(*(f"/history{path}" for path in paths))
+
+    assert heading_of(missed) == "11 missed instants in 24 h."
+    assert heading_of(of_job) == "3 missed instants in 24 h of a."
+    assert heading_of(job) == "9 occurrences in 24 h of a; none failed, 3 instants did not run."
+    assert heading_of(every_one).endswith("; none failed, 11 instants were missed.")
+    assert "missed 11 " in words_of(every_one)
+    assert "missed 11 " in words_of(missed)
+    assert "missed 3 " in words_of(of_job)
+    assert sorted(re.findall(r'class="name" href="/jobs/(\w)"', missed.split("<tbody>")[1])) == ["a", "b", "c", "d"]
+    assert words_of(missed).count("3 instants: ") == 3
+    assert words_of(missed).count("2 instants: ") == 1
+    assert "11 Replay" in words_of(missed)
+    assert [row["job"] for row in csv.DictReader(io.StringIO(as_csv))] == [each["job"] for each in json.loads(as_json)]
+    assert len(json.loads(as_json)) == 11
+
+
+def test_pages_of_what_was_missed_go_on_within_one_instant() -> None:
+    """Three jobs have missed the same instant: none is shown twice, and none is left out."""
+    found = list[tuple[str, str]]()
+
+    async def ask(client: httpx2.AsyncClient) -> None:
+        cursor: str | None = ""
+        while cursor is not None:
+            following = f"&cursor={cursor}" if cursor else ""
+            page = (await client.get(f"/api/occurrences?status=missed&limit=2{following}")).json()
+            found.extend((each["scheduled_for"][11:16], each["job"]) for each in page["items"])
+            cursor = page["cursor"]
+
+    outages = (("2026-10-23T09:10:00Z", "2026-10-23T10:10:00Z"),)
+    asked_at_end(outage(), ask, start="2026-10-23T08:00:00Z", until="2026-10-23T12:07:00Z", outages=outages)
+
+    assert [at for at, _ in found] == ["10:00"] * 4 + ["09:40"] * 3 + ["09:30"] + ["09:20"] * 3
+    assert len(set(found)) == 11
+
+
+def test_what_was_skipped_in_all_jobs_is_listed() -> None:
+    made = Everytick("memory://", name="shop", timezone="UTC")
+
+    @made.job("*/10 * * * *", name="busy", overlap="skip", task_timeout="9h")
+    async def busy() -> None:
+        await takes(minutes=25)
+
+    made.job("0 * * * *", name="held")(lambda: None)
+
+    async def pause() -> None:
+        await made.pause("held", reason="moving")
+
+    page, other = pages_of(
+        made,
+        "/history?status=skipped",
+        "/history?status=missed",
+        start="2026-10-23T08:00:00Z",
+        until="2026-10-23T12:07:00Z",
+        at={"2026-10-23T09:30:00Z": pause},
+    )
+
+    assert heading_of(page) == "19 skipped instants in 24 h."
+    assert "skipped 19 " in words_of(page)
+    assert re.search(r"skipped held 12:00 to 14:00:00 .*? 3 instants: paused", words_of(page))
+    assert heading_of(other) == "Nothing in 24 h."
+
+
+def test_an_instant_that_was_made_up_for_is_counted_as_what_it_became() -> None:
+    made = outage()
+
+    async def backfill() -> None:
+        await made.backfill("a", "2026-10-23T09:19:00Z", "2026-10-23T09:21:00Z")
+
+    [page] = pages_of(
+        made,
+        "/history?status=missed",
+        start="2026-10-23T08:00:00Z",
+        until="2026-10-23T12:07:00Z",
+        at={"2026-10-23T11:00:00Z": backfill},
+        outages=(("2026-10-23T09:10:00Z", "2026-10-23T10:10:00Z"),),
+    )
+
+    assert heading_of(page) == "10 missed instants in 24 h."
 
 
 # --------------------------------------------------------------------------------------------------------------- export

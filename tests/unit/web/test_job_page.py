@@ -103,7 +103,7 @@ def test_a_failure_is_said_first_and_hidden_from_viewers() -> None:
         (Role.OPERATOR, (), ["trigger", "pause", "backfill"]),
         (Role.VIEWER, (Grant("warehouse", Role.OPERATOR),), ["trigger", "pause", "backfill"]),
         (Role.VIEWER, (Grant("billing", Role.OPERATOR),), []),
-        (Role.ADMIN, (), ["trigger", "pause", "backfill", "disable", "remove"]),
+        (Role.ADMIN, (), ["trigger", "pause", "backfill"]),
     ],
 )
 def test_deeds_are_shown_by_role(role: Role, grants: tuple[Grant, ...], deeds: list[str]) -> None:
@@ -336,6 +336,34 @@ def test_what_is_missing_can_be_backfilled_from_the_page() -> None:
     assert faults_of(coverage) == []
 
 
+def test_what_retention_deleted_and_what_was_before_the_job_is_not_missing() -> None:
+    """A well job of ten days with a retention of three misses nothing, and offers no repair of what was done."""
+    tick = shop(retention={"success": "3d", "failure": "3d", "keep_last": 1})
+
+    async def prune() -> None:
+        await (await tick._opened()).prune()
+
+    early = "/jobs/etl/coverage?after=2026-10-01T00:00:00Z&through=2026-10-23T12:00:00Z"
+    never = "/jobs/etl/coverage?after=2026-09-01T00:00:00Z&through=2026-09-30T12:00:00Z"
+    page, since_stored, since_before, before = pages_of(
+        tick,
+        *("/jobs/etl", "/jobs/etl/coverage", early, never),
+        start="2026-10-13T00:00:00Z",
+        until=UNTIL,
+        at={"2026-10-23T12:00:00Z": prune},
+    )
+
+    assert "missing" not in page
+    for coverage in (since_stored, since_before):
+        assert heading_of(coverage) == "Nothing of etl is missing."
+        assert "no longer kept" in coverage
+        assert "do/backfill" not in coverage
+    assert "before the job was stored" in since_before
+    assert "before the job was stored" not in since_stored
+    assert heading_of(before) == "History tells nothing of etl in this time."
+    assert faults_of(since_before) == []
+
+
 def test_backfills_are_listed_with_how_far_they_came() -> None:
     tick = shop(recovery="mark_as_missed")
     away = ("2026-10-21T00:00:00Z", "2026-10-22T12:00:00Z")
@@ -350,6 +378,31 @@ def test_backfills_are_listed_with_how_far_they_came() -> None:
     assert ">Backfills</h2>" in page
     assert "2 of 2" in page
     assert "ops: after the outage" in page
+    assert "/backfills/" not in page, "it is over"
+
+
+@pytest.mark.parametrize(
+    ("status", "links"),
+    [("planned", ["approve", "cancel"]), ("running", ["pause", "cancel"]), ("paused", ["resume", "cancel"])],
+)
+def test_a_backfill_that_is_not_over_is_steered_from_the_page(status: str, links: list[str]) -> None:
+    """The same links as on the page History."""
+    tick = shop()
+
+    async def fill() -> None:
+        made = await tick.backfill(
+            "etl", "2025-10-20T12:00:00Z", "2026-10-20T12:00:00Z", as_of="now", rate=1, confirmed=True,
+            approve=status != "planned",
+        )  # fmt: skip
+        if status == "paused":
+            await made.pause()
+
+    found = [
+        re.findall(r'href="/backfills/[^/]+/do/(\w+)"', page)
+        for page in pages_of(tick, "/jobs/etl", "/history", start=START, until=UNTIL, at={"2026-10-22T14:00:00Z": fill})
+    ]
+
+    assert found == [links, links]
 
 
 def test_versions_are_listed_and_two_are_compared_side_by_side() -> None:

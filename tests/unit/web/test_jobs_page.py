@@ -1,7 +1,6 @@
 """The list of jobs: its order, its filters, its pages, and deeds on many at once."""
 
 import re
-from datetime import UTC, datetime, timedelta
 
 import httpx2
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from everytick import Context, Everytick, Retry, every
 from everytick.access.people import Person, Role
 from everytick.web.asgi import asgi
+from everytick.web.job_list import JobState
 from everytick.web.pages import jobs as jobs_page
 from everytick.web.static import files
 from tests.unit.web.forms_of_pages import FormOnPage, sent, sent_again, text_of, told
@@ -61,6 +61,35 @@ async def test_what_needs_a_look_comes_first_and_the_heading_says_it(
     assert re.search(r"broken .*? 0 % code:shop billing", said)
     assert re.search(r"well .*? 100 % code:shop", said)
     assert EVIL not in page.text
+
+
+async def test_a_paused_job_that_needs_a_look_is_told_as_paused_too(
+    client: httpx2.AsyncClient, tick: Everytick
+) -> None:
+    """It had no chip and no word in the heading, and `state=paused` showed an empty panel."""
+    tick.job(every("1d"), name="off", enabled=False)(lambda: None)
+    async with tick:
+        await (await tick.trigger("broken")).wait("30s")
+        await tick.pause("broken")
+        await tick.sync()
+        page, paused, disabled = [await client.get(f"/jobs{of}") for of in ("", "?state=paused", "?state=disabled")]
+        failed = await client.get("/jobs?state=failed")
+
+    assert "<h1>5 jobs; 1 needs a look, 1 is paused, 1 is disabled.</h1>" in page.text
+    assert re.search(r"failed 1 .*?paused 1 disabled 1 ", text_of(page))
+    assert names(paused) == names(failed) == ["broken"]
+    assert names(disabled) == ["off"]
+    [row] = [row for row in paused.text.split("<tr>") if 'class="name">broken<' in row]
+    assert "#paused" in row
+    assert re.search(r"failed .*? paused", text_of(paused))
+
+
+@pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.FINE])
+async def test_a_filter_that_means_no_job_says_so(client: httpx2.AsyncClient, state: JobState) -> None:
+    page = await client.get("/jobs", params={"state": state, "owner": "nobody"})
+    [said] = re.findall(r'<p class="nothing">(.*?)\. <a href="/jobs">Show all jobs</a>', page.text)
+    assert said.endswith(" among those that the filter means")
+    assert f"{state} 0" in text_of(page)
 
 
 async def test_a_page_lists_schedules_with_their_next_run_and_leads_to_all_that_is_done_to_them(
@@ -218,18 +247,11 @@ def test_script_stays_within_its_budget() -> None:
     assert sum(len(file.plain) for name, file in files().items() if name.endswith(".js")) <= 15 * 1024
 
 
-async def test_late_and_due_jobs_need_a_look(client: httpx2.AsyncClient, tick: Everytick) -> None:
-    from everytick.web.job_list import JobState, job_state
-
-    record = await tick.job("well")
-    assert record.next_run is not None
-    later = record.next_run + record.job.settings.grace + timedelta(seconds=1)
-    assert job_state(record, None, datetime.now(UTC)) is JobState.NEVER_RAN
-    assert job_state(record, None, later) is JobState.LATE
-
-
 def test_the_list_and_the_page_now_name_the_same_jobs() -> None:
-    """A run that began late, one that overruns and a broken promise need a look on both, and a retry on neither."""
+    """A run that began late, one that overruns, a broken promise and an end with errors need a look on both.
+
+    A retry does on neither.
+    """
     tick = Everytick("memory://", name="shop", timezone="UTC")
     tick.job("0 0 1 1 *", name="promised", success_within="2h")(lambda: None)
 
@@ -265,14 +287,15 @@ def test_the_list_and_the_page_now_name_the_same_jobs() -> None:
         for row in listed.split("<tbody>")[1].split("</tbody>")[0].split("<tr>")[1:]
     }
 
-    assert heading_of(now) == "Three jobs need a look."
+    assert heading_of(now) == "Four jobs need a look."
     assert "late</b>: on time" not in now
     assert "started 5 min 40 s late</b>" in now
-    assert heading_of(listed) == "6 jobs; 3 need a look."
-    assert list(rows)[:4] == ["promised", "late", "long", "retries"]
+    assert heading_of(listed) == "6 jobs; 4 need a look."
+    assert list(rows)[:5] == ["promised", "late", "long", "partly", "retries"]
     assert "broke success_within 10 h ago" in rows["promised"]
     assert "running, started 5 min 40 s late" in rows["late"]
     assert "running 1 h 20 min, usually 10 min" in rows["long"]
     assert "#completed_with_errors" in rows["partly"]
+    assert "completed_with_errors 19 min ago" in rows["partly"]
     assert ">0 %<" in rows["partly"]
     assert "awaiting_retry, again in 5 min" in rows["retries"]

@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from everytick import Everytick, every
+from everytick.domain.snapshots import Ended
+from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.memory import MemoryStore
 from everytick.testing import ManualClock
 from everytick.web.asgi import Service
-from everytick.web.known_jobs import KnownJobs
+from everytick.web.known_jobs import KnownJobs, end_in_doubt, trouble_of
 from tests.unit.web.conftest import client_of
 
 MOST_QUESTIONS = 8
@@ -147,7 +151,7 @@ async def test_a_list_that_was_asked_for_before_a_change_is_not_kept(tick: Every
     store.questions.clear()
     await known.listed()
 
-    assert store.questions == ["list"]
+    assert store.questions == ["list", "ask"]
 
 
 async def test_readers_at_once_ask_once_and_one_who_leaves_ends_it_for_nobody(tick: Everytick, store: Counted) -> None:
@@ -185,6 +189,41 @@ async def test_who_takes_the_jobs_at_hand_has_them_neither_read_nor_kept(tick: E
     assert (known._wanted_at, store.questions.count("list")) == (wanted_at, 1)
     known.forget()
     assert known.at_hand() is None
+
+
+AT = ManualClock("2026-10-23T12:00:00Z").now
+END, BEFORE = (Ended(at, at, at, name) for at, name in ((AT, "occ_last"), (AT - timedelta(hours=1), "occ_before")))
+_S = OccurrenceStatus
+
+
+@pytest.mark.parametrize(
+    ("status", "success", "failed_at", "trouble"),
+    [
+        (_S.FAILED, BEFORE, AT, _S.FAILED),
+        (_S.FAILED, BEFORE, AT + timedelta(hours=1), _S.FAILED),
+        (_S.FAILED_STALE, BEFORE, None, _S.FAILED),
+        (_S.FAILED_STALE, None, None, _S.FAILED),
+        (_S.COMPLETED_WITH_ERRORS, END, AT, _S.COMPLETED_WITH_ERRORS),
+        (_S.COMPLETED, END, AT, None),
+        (None, END, AT - timedelta(hours=2), None),
+        (_S.CANCELED, BEFORE, AT - timedelta(hours=2), None),
+        (_S.CANCELED, BEFORE, AT - timedelta(minutes=2), _S.FAILED),
+        (None, BEFORE, AT, _S.FAILED),
+    ],
+)
+async def test_how_a_job_ended_last_is_judged_by_the_status_of_its_last_end(
+    tick: Everytick,
+    status: OccurrenceStatus | None,
+    success: Ended | None,
+    failed_at: datetime | None,
+    trouble: OccurrenceStatus | None,
+) -> None:
+    """A lost node leaves no failed attempt, a run with errors counts as a success, and retention forgets ends."""
+    record = replace(await tick.job("orders"), last_end=END, last_success=success, last_failure_at=failed_at)
+    ends = {} if status is None else {END.id: status}
+
+    assert trouble_of(record, ends) == trouble
+    assert end_in_doubt(record) == (None if trouble is None and status is None else END.id)
 
 
 async def test_schedules_of_very_many_jobs_are_one_list_sent_in_parts(

@@ -1,16 +1,22 @@
 """`/metrics` over HTTP: readable by Prometheus' own parser, guarded, and honest while the store is away."""
 
+from typing import TypeVar
+
 import httpx2
 import pytest
 
 from everytick import Everytick
 from everytick.access.people import Person, Role
+from everytick.domain.question import Question
 from everytick.errors import StoreUnavailable
 from everytick.metrics.catalogue import METRICS
+from everytick.stores.base import Nodes
 from everytick.web.asking import role_needed
 from everytick.web.known_jobs import KnownJobs
 from everytick.web.metrics import router
 from tests.unit.metrics.reading import read
+
+A = TypeVar("A")
 
 
 async def test_prometheus_can_read_the_answer(client: httpx2.AsyncClient, tick: Everytick) -> None:
@@ -31,10 +37,10 @@ async def test_prometheus_can_read_the_answer(client: httpx2.AsyncClient, tick: 
 async def test_while_the_store_is_away_the_node_still_tells_its_own_numbers(
     client: httpx2.AsyncClient, tick: Everytick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away() -> None:
+    async def away(_: object) -> None:
         raise StoreUnavailable("memory://", "it is away")
 
-    monkeypatch.setattr(await tick._opened(), "nodes", away)
+    monkeypatch.setattr(await tick._opened(), "ask", away)
     answer = await client.get("/metrics")
     assert answer.status_code == 200
     found = read(answer.text)
@@ -47,13 +53,13 @@ async def test_two_scrapes_in_a_row_ask_the_store_once(
     client: httpx2.AsyncClient, tick: Everytick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, asked = await tick._opened(), []
-    ask = store.nodes
+    ask = store.ask
 
-    async def counting() -> object:
-        asked.append(1)
-        return await ask()
+    async def counting(question: Question[A]) -> A:
+        asked.extend([question] if isinstance(question, Nodes) else [])
+        return await ask(question)
 
-    monkeypatch.setattr(store, "nodes", counting)
+    monkeypatch.setattr(store, "ask", counting)
     for _ in range(3):
         await client.get("/metrics")
     assert len(asked) == 1

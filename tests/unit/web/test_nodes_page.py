@@ -7,11 +7,14 @@ from datetime import UTC, datetime, timedelta
 from everytick import Everytick, every
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.values import value
+from everytick.sources.drafting import edited
 from everytick.stores.base import NodeRecord
+from everytick.stores.memory import MemoryStore
 from everytick.web.pages.nodes import _notes, _row, _said, _usual
 from everytick.web.pictures.slots import queue_meter, slot_squares
 from everytick.web.words import Viewer
-from tests.stores.acting import plan_once
+from tests.stores.acting import everything, plan_once, put
+from tests.stores.clock import START, ManualClock
 from tests.unit.web.conftest import client_of
 
 NOW = datetime(2026, 10, 23, 12, 7, tzinfo=UTC)
@@ -145,4 +148,46 @@ async def test_waiting_occurrences_are_counted_by_queue() -> None:
         ("default", 0, 1, 0),
     ]
     assert all(each.oldest is not None for each in found)
+    await tick.close()
+
+
+async def test_what_runs_is_counted_in_the_queue_in_which_it_waited() -> None:
+    """One run was amended, and the job of the other was edited while it ran."""
+    clock = ManualClock()
+    tick = Everytick(MemoryStore(clock), name="shop")
+    for name in ("amended", "edited"):
+        tick.job(every("1d", start=START), name=name, queue="slow")(lambda: None)
+    await tick.sync()
+    [instant] = await tick.next_runs("amended", 1)
+    await tick.amend("amended", instant, queue="gpu")
+    clock.move(days=1)
+    store = await tick._opened()
+    await plan_once(store)
+    waiting = [(each.queue, each.waiting) for each in await tick.queues()]
+    assert waiting == [("gpu", 1), ("slow", 1)]
+
+    await store.claim(await everything(store), 2)
+    [record] = [each for each in await store.list() if each.job.name == "edited"]
+    await put(store, edited(record.job, None, {"queue": "fast"}))
+
+    assert [(each.queue, each.running) for each in await tick.queues()] == waiting
+    await tick.close()
+
+
+async def test_the_longest_wait_is_that_of_the_oldest_however_many_wait() -> None:
+    """More than a thousand wait, and what waits longest is not among the newest thousand."""
+    clock = ManualClock()
+    tick = Everytick(MemoryStore(clock), name="shop")
+    for name in ("one", "two"):
+        tick.job(every("1m", start=START), name=name, queue="billing", overlap="allow", recovery="execute_all")(
+            lambda: None
+        )
+    await tick.sync()
+    clock.move(minutes=900)
+    store = await tick._opened()
+    while await plan_once(store):
+        pass
+    [found] = [each for each in await tick.queues() if each.queue == "billing"]
+    assert found.oldest == START + timedelta(minutes=1)
+    assert (found.waiting > 1_000, found.is_cut) == (True, True)
     await tick.close()

@@ -6,19 +6,24 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from everytick import Everytick, every
+from everytick import Context, Everytick, Retry, every
 from everytick.access.people import Grant, Role
 from everytick.domain.nodes import NodeFacts
 from everytick.errors import NeedsApproval, StoreUnavailable
 from everytick.stores.memory import MemoryStore
 from everytick.testing import ManualClock
+from everytick.web.job_list import JobFilter, job_list
 from everytick.web.known_jobs import KnownJobs
+from everytick.web.needs_a_look import LookLine
 from everytick.web.now_board import Board
+from everytick.web.now_view import NowAsked, view_of
+from everytick.web.timelines import _needing_others
 from tests.unit.web.conftest import client_of
 from tests.unit.web.histories import XSS, asked_at_end, faults_of, heading_of, main_of, takes, title_of
 from tests.unit.web.histories import pages_of as pages_at_end
@@ -108,7 +113,7 @@ def test_five_numbers_lead_to_what_they_count() -> None:
         ("Next in", "23 min", "etl, then 1 at 15:00"),
         ("Nodes", "2 live", "clocks within 0 ms"),
     ]
-    failed = "/history?status=completed_with_errors&amp;status=failed&amp;status=failed_stale"
+    failed = "/history?status=failed&amp;status=failed_stale"
     for path in ("/history?status=running", failed, "/agenda", "/nodes"):
         assert f'href="{path}"' in page
 
@@ -198,6 +203,304 @@ def test_missed_instants_leave_the_list_when_the_next_run_is_good_and_stay_in_th
     assert heading_of(job).startswith("scan is well")
 
 
+def test_an_instant_that_was_moved_into_an_outage_is_missed_on_every_page() -> None:
+    """It is an occurrence of its own: the line of Now alone looked for those."""
+    tick = Everytick("memory://", name="shop", timezone="UTC")
+    tick.job("0 9 * * *", name="scan", recovery="mark_as_missed")(takes_a_second)
+
+    async def move() -> None:
+        await tick.move("scan", "2026-10-23T09:00:00Z", "2026-10-23T09:30:00Z")
+
+    now, listed, missed = pages_of(
+        tick,
+        "/?w=15h",
+        "/jobs",
+        "/jobs?state=missed",
+        start="2026-10-23T08:00:00Z",
+        at={"2026-10-23T08:30:00Z": move},
+        outages=(("2026-10-23T09:10:00Z", "2026-10-23T10:10:00Z"),),
+    )
+
+    assert any(line.startswith("scan missed 1 instant") for line in lines_of(now))
+    assert ("Failed, 24 h", "0 of 1", "nothing failed, 1 job missed instants") in tiles_of(now)
+    assert heading_of(listed) == "1 job; 1 needs a look."
+    assert "missed 1 instant, last 2 h" in missed
+
+
+def outage_of(count: int, *paths: str, **more: Any) -> list[str]:
+    """Return pages of so many jobs of which each misses an instant, where a run is too short for a lane."""
+    tick = Everytick("memory://", name="shop", timezone="UTC")
+    for number in range(count):
+        tick.job("0 9 * * *", name=f"quick-{number}", recovery="mark_as_missed", tags=["a"])(takes_a_second)
+    outages = (("2026-10-23T08:50:00Z", "2026-10-23T09:50:00Z"),)
+    return pages_of(tick, *paths, outages=outages, start="2026-10-23T08:00:00Z", **more)
+
+
+async def takes_a_second() -> None:
+    await takes(seconds=1)
+
+
+async def takes_half_an_hour() -> None:
+    await takes(minutes=30)
+
+
+def test_an_outage_is_told_though_no_missed_job_would_have_a_lane() -> None:
+    """A miss was looked for in the lanes alone, and was no reason for one: the page said that all jobs are well."""
+    now, listed, missed = outage_of(40, "/?w=15h", "/jobs", "/jobs?state=missed")
+
+    assert heading_of(now) == "40 jobs need a look."
+    [line] = lines_of(now)
+    assert line.startswith("40 jobs missed 40 instants : no node was up in time")
+    assert 'data-lane="quick-' in now
+    assert "of them need a look" in now
+    assert ("Failed, 24 h", "0 of 0", "nothing failed, 40 jobs missed instants") in tiles_of(now)
+    assert heading_of(listed) == "40 jobs; 40 need a look."
+    assert "missed 1 instant, last 3 h ago" in missed
+
+
+def test_a_miss_is_told_for_twelve_hours() -> None:
+    [page] = outage_of(3, "/?w=15h", until="2026-10-23T21:10:00Z")
+
+    assert "missed 3 instants" not in page
+
+
+def partly(tick: Everytick, name: str, **policies: Any) -> Everytick:
+    """Return the application with a job of which one of two tasks fails each hour."""
+    job = tick.define(name, "20 * * * *", failure="continue", **policies)
+
+    @job.task
+    async def first() -> None:
+        await takes(seconds=5)
+
+    @job.task
+    async def second() -> None:
+        raise ValueError("half of it is missing")
+
+    return tick
+
+
+def test_ends_with_errors_are_a_line_of_their_own_for_each_cause() -> None:
+    """They were counted as failed, and then said to be made good since, while no line told of them."""
+    page, jobs = pages_of(partly(partly(failing(shop()), "one"), "two"), "/", "/jobs")
+
+    assert heading_of(page) == "Three jobs need a look."
+    failed, errors = lines_of(page)
+    assert failed.startswith("etl failed 12 times")
+    assert errors.startswith("2 jobs completed with errors alike , 24 times:")
+    assert "half of it is missing ; one and two" in errors
+    assert 'href="/history?status=completed_with_errors"' in page
+    assert ("Failed, 24 h", "12 of 48", "1 not made good since, 24 with errors") in tiles_of(page)
+    assert heading_of(jobs) == "4 jobs; 3 need a look."
+    assert "#completed_with_errors" in lane_of(page, "one")
+
+
+def test_an_end_with_errors_is_amber_and_a_good_run_ends_it() -> None:
+    tick = partly(shop(), "one")
+    [page] = pages_of(tick, "/")
+
+    assert '<span class="n look">1<' in page
+    assert ("Failed, 24 h", "0 of 24", "nothing failed, 12 with errors") in tiles_of(page)
+    assert 'class="tile is-look"' in page
+    assert 'class="tile is-wrong"' not in page
+
+
+def test_a_run_that_is_good_at_the_second_attempt_needs_no_look() -> None:
+    tick = shop()
+
+    @tick.job("0 * * * *", name="flaky", retry=Retry(2, "1m"))
+    async def flaky(ctx: Context) -> None:
+        if ctx.attempt == 1:
+            raise ConnectionError("away")
+
+    [page] = pages_of(tick, "/")
+
+    assert heading_of(page) == "All 2 jobs are well."
+
+
+def test_a_failure_stays_while_the_next_run_is_tried_again() -> None:
+    """The line was gone as long as an attempt of the next run had failed and the run had not ended."""
+    tick = shop()
+
+    @tick.job("0 2,8,14 * * *", name="etl", retry=Retry(1, "10m"))
+    async def etl() -> None:
+        raise ConnectionError("away")
+
+    now, jobs = pages_of(tick, "/", "/jobs")
+
+    assert heading_of(now) == "One job needs a look."
+    assert heading_of(jobs) == "2 jobs; 1 needs a look."
+
+
+def test_a_job_is_told_with_the_error_that_it_ended_with_last() -> None:
+    """It was told with an older one of its errors, if another job had failed alike since."""
+    tick = shop()
+
+    @tick.job("0 9,12 * * *", name="etl", timezone="UTC")
+    async def etl(ctx: Context) -> None:
+        raise ValueError("the disk is full" if ctx.scheduled_for.hour == 9 else "there is no table")
+
+    @tick.job("5 12 * * *", name="import", timezone="UTC")
+    async def imports() -> None:
+        raise ValueError("the disk is full")
+
+    [page] = pages_of(tick, "/")
+
+    assert lines_of(page) == [
+        "import failed : ValueError: the disk is full 1 min ago",
+        "etl failed : ValueError: there is no table 6 min ago",
+    ]
+
+
+def test_a_line_of_one_job_leads_to_its_own_run() -> None:
+    """The newest failure of a kind may be of another job, which is good again: its run would be replayed."""
+    tick = shop()
+
+    @tick.job("30 11 * * *", name="bad")
+    async def bad() -> None:
+        raise ValueError("the supplier's file is empty")
+
+    @tick.job("45 * * * *", name="good-again")
+    async def mends(ctx: Context) -> None:
+        if ctx.scheduled_for.hour < 11:
+            raise ValueError("the supplier's file is empty")
+
+    now, history = pages_of(tick, "/", "/history?job=bad&status=failed")
+    replayed = re.search(r"/occurrences/(occ_[^/]+)/do/replay", now)
+
+    assert lines_of(now) == ["bad failed : ValueError: the supplier&#39;s file is empty 2 h ago"]
+    assert replayed is not None
+    assert replayed[1] in history
+
+
+def test_a_job_that_is_due_and_not_planned_is_late_wherever_late_ones_are_counted() -> None:
+    """The number said that nothing is overdue, above the line that said it and beside a list that had it."""
+    until = "2026-10-23T12:06:55Z"
+    outages = (("2026-10-23T09:30:00Z", until),)
+    now, late = pages_of(shop(), "/", "/jobs?state=late", until=until, outages=outages)
+
+    assert lines_of(now)[0] == "orders is due, and no node has planned it since 12:00"
+    assert ("Late", "1", "orders, by 2 h 07 min") in tiles_of(now)
+    assert "late <b>1</b>" in late
+    assert "due, not planned, 2 h 07 min late" in late
+
+
+def test_a_miss_leaves_when_a_backfill_has_made_up_for_it() -> None:
+    """It stayed for twelve hours, while the history of the job had nothing that was missed."""
+    tick = Everytick("memory://", name="shop", timezone="UTC")
+
+    @tick.job("0 */4 * * *", name="etl", recovery="mark_as_missed")
+    async def etl() -> None:
+        await takes(minutes=1)
+
+    async def look() -> None:
+        jobs = await job_list(tick, await Board(tick, KnownJobs(tick)).fleet(), JobFilter())
+        [[_, facts]] = jobs.jobs
+        states.append(facts[0])
+
+    async def make_up() -> None:
+        await look()
+        await tick.backfill("etl", "2026-10-23T04:00:00Z", "2026-10-23T08:00:00Z")
+
+    states: list[str] = []
+    outages = (("2026-10-23T07:30:00Z", "2026-10-23T09:10:00Z"),)
+    at = {"2026-10-23T09:20:00Z": make_up, "2026-10-23T09:40:00Z": look}
+    [past] = pages_of(tick, "/history?status=missed", at=at, outages=outages)
+
+    assert heading_of(past) == "Nothing in 24 h."
+    assert states == ["missed", "fine"]
+
+
+def test_what_is_made_up_for_or_done_again_is_not_late() -> None:
+    """A backfill of 20 October, asked for on the 23rd, was told as three days late: on this page, and in the list."""
+    tick = Everytick("memory://", name="shop", timezone="UTC")
+
+    @tick.job("0 * * * *", name="etl", overlap="allow", task_timeout="5h")
+    async def etl(ctx: Context) -> None:
+        await takes(minutes=2 if ctx.cause == "schedule" else 30)
+
+    async def make_up() -> None:
+        await tick.backfill("etl", "2026-10-20T00:00:00Z", "2026-10-20T01:00:00Z")
+        [old] = await tick.history("etl", through="2026-10-23T01:00:00Z", after="2026-10-23T00:00:00Z")
+        await tick.replay(old.id, reason="the supplier has corrected it")
+
+    now, table, late = pages_of(tick, "/", "/timeline", "/jobs?state=late", at={"2026-10-23T12:05:00Z": make_up})
+
+    assert tiles_of(now)[0][:2] == ("Running", "2 of 4 slots")
+    assert ("Late", "0", "nothing is overdue") in tiles_of(now)
+    assert heading_of(now) == "The one job is well."
+    assert " late" not in main_of(table)
+    assert "No job is late" in late
+
+
+def troubled() -> Everytick:
+    """Return an application with a good job, one of each kind that needs a look, and one to be paused."""
+    tick = partly(failing(shop()), "partly")
+    tick.job("*/15 9 * * *", name="scan", recovery="mark_as_missed")(takes_a_second)
+    tick.job("0 * * * *", name="late", task_timeout="5h")(takes_half_an_hour)
+    tick.job("0 * * * *", name="quiet")(takes_a_second)
+    return tick
+
+
+def rows_of(page: str) -> list[str]:
+    """Return the names of the jobs in the table of jobs, in order."""
+    return re.findall(r'<span class="name">(.*?)</span>', page.split("<tbody>")[1])
+
+
+def chips_of(page: str) -> dict[str, int]:
+    """Return the chips above a table with their counts."""
+    found = re.findall(r'<a class="chip"[^>]*>(?:<svg.*?</svg>)?(\w+) <b>([\d,]+)</b>', page)
+    return {name: int(count.replace(",", "")) for name, count in found}
+
+
+def test_pages_of_one_fleet_agree() -> None:
+    """The heading, the tiles, the lines, the lanes, the chips, the rows and the pages of the jobs say the same."""
+    tick = troubled()
+
+    async def brake() -> None:
+        await tick.pause("quiet", reason="quarter end", by="ada")
+        await tick.brake("job:late")
+
+    async def release() -> None:
+        await tick.release("job:late", at_once=True)
+
+    states = {"etl": "failed", "late": "late", "partly": "completed_with_errors", "scan": "missed"}
+    paths = ["/?w=15h", "/jobs", *(f"/jobs?state={state}" for state in states.values())]
+    paths += [f"/jobs/{name}" for name in (*states, "quiet", "orders")]
+    paths += ["/history?status=failed&status=failed_stale", "/history?status=completed_with_errors"]
+    at = {"2026-10-23T11:50:00Z": brake, "2026-10-23T12:05:40Z": release}
+    outages = (("2026-10-23T07:10:00Z", "2026-10-23T08:10:00Z"),)
+    pages = dict(zip(paths, pages_of(tick, *paths, at=at, outages=outages), strict=True))
+    now, jobs, tiles = pages["/?w=15h"], pages["/jobs"], {each[0]: each[1:] for each in tiles_of(pages["/?w=15h"])}
+    failed, errors = (pages[path].split("<tbody>")[1].count("<tr") for path in paths[-2:])
+
+    assert heading_of(now) == "Four jobs and one node need a look."
+    assert {line.split()[0] for line in lines_of(now)} - states.keys() == {silent_node(now)}
+    assert heading_of(jobs) == "6 jobs; 4 need a look, 1 is paused."
+    assert chips_of(jobs) == {"all": 6, "running": 2, "paused": 1, **dict.fromkeys(states.values(), 1)}
+    assert set(rows_of(jobs)[:4]) == states.keys()
+    for name, state in states.items():
+        assert rows_of(pages[f"/jobs?state={state}"]) == [name]
+        assert f"#{state}" in lane_of(now, name)
+        assert " is well" not in heading_of(pages[f"/jobs/{name}"])
+    assert [heading_of(pages[path]).partition(";")[0] for path in paths[6:12]] == [
+        "etl failed at 13:30",
+        "late has been running since 14:05",
+        "partly completed with errors at 13:20",
+        "scan missed its run at 09:45",
+        "quiet is paused",
+        "orders has been running since 14:00",
+    ]
+    assert tiles["Late"] == ("1", "late, by 5 min 40 s")
+    assert tiles["Failed, 24 h"][0].split()[0] == str(failed)
+    assert tiles["Failed, 24 h"][1] == f"1 not made good since, {errors} with errors, 1 job missed instants"
+
+
+def silent_node(page: str) -> str:
+    """Return the name of the node that ended before the outage of a simulation."""
+    [line] = [line for line in lines_of(page) if " is silent " in line]
+    return line.split()[0]
+
+
 def test_a_broken_promise_is_a_line() -> None:
     [page] = pages_of(failing(shop(), success_within="2h"), "/")
 
@@ -250,8 +553,9 @@ def test_a_silent_node_and_a_broken_file_are_lines() -> None:
 
     async def break_file() -> None:
         store = await tick._opened()
-        broken = (("jobs/reports.yaml", f"line 12, column 5: {XSS}"),)
-        facts = told(broken_files=broken, stale_jobs=(("a", "jobs/reports.yaml"),))
+        file = "/srv/everytick/a-rather-long-name-of-a-folder/jobs/reports.yaml"
+        broken = ((file, f"{file}:12:5: {XSS}\n{file}:14:1: no job"),)
+        facts = told(broken_files=broken, stale_jobs=(("a", file),))
         await store.beat("node-18", (), facts)
 
     deeds = {"2026-10-23T11:00:00Z": beat, "2026-10-23T12:06:55Z": break_file}
@@ -260,9 +564,82 @@ def test_a_silent_node_and_a_broken_file_are_lines() -> None:
     assert heading_of(page) == "One file and one node need a look."
     lines = lines_of(page)
     assert any(line.startswith("node-17 is silent") for line in lines)
-    assert any("jobs/reports.yaml cannot be read : line 12, column 5" in line for line in lines)
+    assert any(line.startswith("reports.yaml cannot be read : 2 mistakes, line 12, column 5") for line in lines)
+    assert "/srv/everytick" not in page
     assert any("1 job goes on as before" in line for line in lines)
     assert faults_of(page) == []
+
+
+def test_a_broken_file_is_named_within_the_folder_that_is_watched_here(tmp_path: Path) -> None:
+    tick = shop()
+    tick.jobs_folder = tmp_path
+
+    async def break_file() -> None:
+        file = str(tmp_path / "billing/reports.yaml")
+        await (await tick._opened()).beat("node-a", (), told(broken_files=((file, f"{file}:9:5: no such key"),)))
+
+    [page] = pages_of(tick, "/", at={"2026-10-23T12:06:55Z": break_file})
+
+    said = "billing/reports.yaml cannot be read : line 9, column 5: no such key"
+    assert said in lines_of(page)
+
+
+def crowd(count: int, **policies: Any) -> Everytick:
+    """Return an application with so many jobs that all take two hours from 11:50 on, and usually a minute."""
+    tick = Everytick("memory://", name="shop", timezone="UTC", slots=policies.pop("slots", 80))
+
+    async def work(ctx: Context) -> None:
+        is_last = ctx.scheduled_for.hour == 11
+        await takes(minutes=120 if is_last else 1)
+
+    for number in range(count):
+        tick.job("50 * * * *", name=f"job-{number}", task_timeout="9h", **policies)(work)
+    return tick
+
+
+def test_runs_that_overrun_are_one_line_where_they_are_many() -> None:
+    now, listed, filtered = pages_of(crowd(6), "/", "/jobs", "/jobs?state=overrunning")
+    few, *_ = pages_of(crowd(3), "/")
+
+    assert [re.sub(r"job-\d", "job-n", line) for line in lines_of(now)] == [
+        "6 jobs run far longer than usual ; the longest is job-n, for 17 min since 13:50"
+    ]
+    assert 'href="/jobs?state=overrunning"' in now
+    assert heading_of(now) == "Six jobs need a look."
+    assert heading_of(listed) == "6 jobs; 6 need a look."
+    assert len(rows_of(filtered)) == 6
+    assert len(lines_of(few)) == 3
+
+
+def test_late_starts_are_one_line_where_they_are_many() -> None:
+    now, listed, filtered = pages_of(crowd(7, slots=1), "/", "/jobs", "/jobs?state=late")
+
+    assert any(
+        re.match(r"6 jobs are late ; the worst is job-\d, by 17 min since 13:50", line) for line in lines_of(now)
+    )
+    assert len(lines_of(now)) == 2
+    assert heading_of(now) == "Seven jobs need a look."
+    assert heading_of(listed) == "7 jobs; 7 need a look."
+    assert len(rows_of(filtered)) == 6
+
+
+def test_while_no_node_lives_nothing_is_said_to_be_late() -> None:
+    """The cause is one: no node lives. Each late job had a line of its own, and the list of jobs had other numbers."""
+    pages = list[str]()
+
+    async def ask(client: httpx2.AsyncClient) -> None:
+        pages.extend([(await client.get(path)).text for path in ("/", "/jobs", "/jobs?state=late")])
+
+    tick = crowd(6)
+    outages = (("2026-10-23T11:55:00Z", UNTIL),)
+    asked_at_end(tick, ask, start=START, until=UNTIL, outages=outages)
+    now, listed, late = pages
+
+    assert heading_of(now) == "No node is live: nothing runs."
+    assert [line.split(" 2026")[0] for line in lines_of(now) if "no node is live" not in line] == []
+    assert tiles_of(now)[1] == ("Late", "–", "no node is live")
+    assert heading_of(listed) == "6 jobs; no node is live."
+    assert "No job is late." in late
 
 
 async def test_without_a_node_nothing_runs_and_the_page_says_so(client: httpx2.AsyncClient) -> None:
@@ -380,6 +757,24 @@ def test_jobs_without_a_lane_stand_in_bands_that_open() -> None:
     assert 'class="b-ghost"' in lane_of(page, "feeds")
     assert opened.count('data-lane="quick-') == 20
     assert "all bands" in opened
+
+
+async def test_a_band_has_the_mark_of_its_first_cause() -> None:
+    """A job that had failed and missed instants stood behind one that is late, and their band was called late."""
+    tick = Everytick("memory://", name="shop")
+    for name in ("failed", "late"):
+        tick.job(every("1d"), name=name, tags=["feeds"])(lambda: None)
+    await tick.sync()
+    view = await view_of(Board(tick, KnownJobs(tick)), NowAsked())
+    failed, late = [view.fleet.ids[name] for name in ("failed", "late")]
+    looks = (
+        LookLine("failed", "failed", "failed", "/", jobs=(failed,)),
+        LookLine("late", "late", "waits", "/", jobs=(late,)),
+        LookLine("missed", "2 jobs", "missed 2 instants", "/", jobs=(late, failed)),
+    )
+    await tick.close()
+
+    assert _needing_others(replace(view, job_ids=(), looks=looks)) == [("feeds", "failed"), ("feeds", "late")]
 
 
 def test_a_pinned_job_has_a_lane() -> None:

@@ -4,8 +4,10 @@ import asyncio
 import html
 import re
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx2
 import pytest
@@ -16,8 +18,12 @@ from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
 from everytick.domain.outcome import Lost
 from everytick.domain.steps import Claimed
-from everytick.stores.base import NodeScope
+from everytick.domain.trace_ids import trace_id
+from everytick.stores.base import Nodes, NodeScope
 from everytick.testing import ManualClock, MemoryStore, on_store
+from everytick.web.occurrence_words import OutputLine, error_lines
+from everytick.web.pages.occurrence import utc_note
+from everytick.web.words import Viewer
 from tests.unit.web.conftest import client_of
 from tests.unit.web.histories import XSS, asked_at_end, faults_of, heading_of, pages_of, takes, title_of
 
@@ -141,6 +147,14 @@ def test_facts_payload_and_results_are_there_for_those_who_may_see_them() -> Non
         assert hidden not in viewer, hidden
     assert "It ended with an error, which viewers do not see." in viewer
     assert "hidden from viewers" in viewer
+
+
+def test_utc_stands_once_in_the_facts_of_a_reader_in_utc() -> None:
+    at = datetime(2026, 10, 23, 2, 30, tzinfo=UTC)
+    berlin = ZoneInfo("Europe/Berlin")
+
+    assert utc_note(at, Viewer("Etc/UTC", ZoneInfo("Etc/UTC"), at)) == ""
+    assert utc_note(at, Viewer("Europe/Berlin", berlin, at)) == "02:30:00 UTC"
 
 
 def test_a_failure_can_be_replayed_from_the_task_that_failed() -> None:
@@ -280,7 +294,7 @@ async def test_one_whose_node_fell_silent_says_so() -> None:
         await store.commit_steps([(claim, begun)])
         await store.beat("node-a", [claim.key])
         clock.set("2026-10-23T01:10:00Z")
-        [silent] = await store.nodes()
+        [silent] = await store.ask(Nodes())
         [lost] = await store.orphans("node-b", 10, {silent.id: silent.beats})
         await store.commit_steps([(lost, advance(lost.header, lost.life, Lost(), clock.now))])
         async with client_of(tick) as client:
@@ -474,7 +488,7 @@ def test_a_missed_and_a_skipped_instant_say_why() -> None:
         outages=(("2026-10-23T20:00:00Z", "2026-10-24T10:00:00Z"),),
     )
 
-    assert heading_of(missed) == "etl at Sat 02:30: missed by strategy."
+    assert heading_of(missed) == "etl at Sat 02:30: missed and not made up for."
     assert heading_of(skipped) == "etl at 02:30 CEST: paused."
     assert "schema fix" in skipped
 
@@ -530,6 +544,22 @@ async def test_output_is_shown_by_attempt_with_the_lines_of_loggers_in_columns(t
     assert part.json()["lines"][0][0] == "begins"
     assert part.json()["is_over"]
     assert missing.status_code == 404
+
+
+async def test_errors_alone_are_shown_with_what_follows_them(tmp_path: Path) -> None:
+    tick, id_ = await spoken(tmp_path, "plain")
+    async with client_of(tick) as client:
+        page = (await client.get(f"/occurrences/{id_}")).text
+        [link] = re.findall(r'href="([^"]*)">errors only<', page)
+        errors = (await client.get(html.unescape(link))).text
+    await tick.close()
+
+    lines = re.findall(r'<span class="lv (\w*)">\w*</span><span(?: class="\w+")?>(.*?)</span>', errors)
+    assert [level for level, _ in lines] == ["error"]
+    assert f"<dt>Trace</dt><dd>{trace_id(id_)}</dd>" in page
+    assert ">all lines<" in errors
+    traceback = [OutputLine("KeyError", "", ""), OutputLine("next", "10:00:00.000", "info")]
+    assert error_lines([OutputLine("no", "10:00:00.000", "error"), *traceback])[1:] == traceback[:1]
 
 
 async def test_long_output_is_read_by_range(tmp_path: Path) -> None:

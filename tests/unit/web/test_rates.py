@@ -101,7 +101,7 @@ async def test_a_body_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPa
 
 
 async def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_error() -> None:
-    """S8: whatever is raised here is a traceback in the log, which anybody could fill with them."""
+    """S8: whatever is raised here is a traceback in the log, which any client could fill with them."""
     begun: Message = {"type": "http.request", "body": b"{", "more_body": True}
     parts, sent = iter([begun, {"type": "http.disconnect"}]), list[Message]()
 

@@ -103,7 +103,7 @@ HOSTILE_TARGETS = [
 async def test_no_job_of_the_api_names_what_is_not_registered(
     tick: Everytick, client: httpx2.AsyncClient, target: str
 ) -> None:
-    """S10: a path to code is not enough, whoever sends it."""
+    """S10: a path to code is not enough, whichever user sends it."""
     for body in (
         {"name": "evil", "schedule": "every 1h", "tasks": [{"name": "work", "call": target}]},
         {"name": "evil", "schedule": "every 1h", "target": target},

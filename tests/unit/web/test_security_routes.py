@@ -96,13 +96,40 @@ async def test_each_role_is_let_in_where_its_routes_are_and_nowhere_else(shop: E
     for method, path, needed in ROUTES:
         status = found[method, path]
         is_refused = status in (401, 403)
-        # An open form is refused without its token, whoever sends it.
+        # An open form is refused without its token, whichever user sends it.
         if is_refused is not (needed is not None and needed > role) and (method, path) not in _OPEN_FORMS:
             wrong[method, path] = status
         if status >= 500 and path != "/readyz":  # the clock of these tests is not that of the host
             wrong[method, path] = status
 
     assert wrong == {}
+
+
+@pytest.mark.parametrize("role", [None, *Role])
+async def test_head_is_answered_as_get_by_each_route_to_each_role(shop: Everytick, role: Role | None) -> None:
+    """Also by streams, of which the head comes at once."""
+    headers = {} if role is None else await _token(shop, role)
+    service, wrong = unbounded(shop), {}
+    for method, path, _ in ROUTES:
+        if method == "GET":
+            got, _ = await asked(service, "GET", filled(path), headers)
+            head, _ = await asked(service, "HEAD", filled(path), headers)
+            if head != got:
+                wrong[path] = head, got
+
+    assert wrong == {}
+
+
+async def test_head_has_no_body_and_says_how_long_that_of_get_is(shop: Everytick) -> None:
+    headers = await _token(shop, Role.VIEWER)
+    transport = httpx2.ASGITransport(unbounded(shop))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as asking:
+        head, got = await asking.head("/api/jobs"), await asking.get("/api/jobs")
+        refused = await asking.head("/jobs/etl/do/nothing-here")
+
+    assert head.content == b""
+    assert head.headers["content-length"] == str(len(got.content))
+    assert refused.status_code == 404
 
 
 _OPEN_FORMS = {("POST", "/signin"), ("POST", "/welcome"), ("GET", "/oidc/callback")}
@@ -118,7 +145,7 @@ async def test_a_token_that_has_ended_opens_nothing(shop: Everytick) -> None:
         await shop.people.revoke_token("tadmin0")
         await shop.people.remove_user("bob")
     store: Any = await shop._opened()
-    store._clock.move(seconds=2)
+    store._shared.clock.move(seconds=2)
 
     for headers in (revoked, over, orphaned):
         found = await _statuses(shop, headers)
@@ -262,6 +289,7 @@ async def test_no_route_changes_anything_by_get(shop: Everytick) -> None:
 SAME_DEED = {
     "/proposals/{id}/do/approve": "/api/proposals/{proposal}/approve",
     "/proposals/{id}/do/reject": "/api/proposals/{proposal}/reject",
+    "/do/apply": "/api/apply",
     "/do/limit": "/api/limits/{reach:name}",
     "/do/brake": "/api/limits/{reach:name}/brake",
     "/do/release": "/api/limits/{reach:name}/release",
@@ -273,14 +301,14 @@ SAME_DEED = {
 }
 
 
+DEEDS_OF_JOB = "trigger pause resume reschedule rewind skip move amend add undo enable disable rename rollback"
+
+
 def test_pages_and_api_ask_for_the_same_role_for_the_same_deed() -> None:
     """S3: what one face refuses, another must not allow."""
     roles = {(path, role) for method, path, role in ROUTES if (method, path) in UNSAFE}
     by_path = {path: {role for at, role in roles if at == path} for path, _ in roles}
-    same = {
-        f"/jobs/{{job:name}}/do/{deed}": f"/api/jobs/{{job:name}}/{deed}"
-        for deed in "trigger pause resume reschedule skip move amend add undo enable disable rename rollback".split()
-    }
+    same = {f"/jobs/{{job:name}}/do/{deed}": f"/api/jobs/{{job:name}}/{deed}" for deed in DEEDS_OF_JOB.split()}
 
     assert {page: by_path[page] ^ by_path[api] for page, api in {**SAME_DEED, **same}.items()} == {
         page: set() for page in {**SAME_DEED, **same}

@@ -9,17 +9,23 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
+from fastapi import Request
 
 from everytick import Everytick, every
+from everytick.access.people import Person
+from everytick.access.settings import access_settings
 from everytick.access.throttle import Throttle
+from everytick.client import Client
 from everytick.domain.headlines import fingerprint
-from everytick.domain.people import CameBy, Doer, Grant, Role
+from everytick.domain.people import CameBy, Doer, Grant, Role, SetPassword, User
 from everytick.errors import InvalidName
 from everytick.stores.memory import MemoryStore
+from everytick.stores.postgres.store import PostgresStore
 from everytick.testing import drain
 from everytick.web.asgi import asgi
 from tests.stores.clock import START, ManualClock
-from tests.unit.web.asking_raw import ROUTES, filled
+from tests.unit.web.asking_raw import ROUTES, UNSAFE, filled
+from tests.unit.web.forms_of_pages import FormOnPage
 
 SETUP = Doer("setup", CameBy.COMMAND)
 SCRIPT = "alert(document.domain)"
@@ -157,7 +163,7 @@ async def hostile() -> AsyncIterator[httpx2.AsyncClient]:
     await tick.set_limit("all", most=3, reason=XSS[0], by=XSS[0])
     await tick.brake(reason=XSS[6], by=XSS[6])
     service = asgi(tick)
-    service.app.state.rates._reads = Throttle(1_000_000, 1)
+    service.app.state.rates._reads = service.app.state.rates._changes = Throttle(1_000_000, 1)
     headers = {"accept": "text/html", "authorization": f"Bearer {made.text}"}
     transport = httpx2.ASGITransport(service)
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as asking:
@@ -209,8 +215,37 @@ async def test_no_text_of_an_address_becomes_markup(hostile: httpx2.AsyncClient)
     assert {at: bad for at, bad in found.items() if bad} == {}
 
 
+FORMS = [path for method, path in UNSAFE if not path.startswith("/api/") and path not in ("/signin", "/signout")]
+BROKEN_OUT = (XSS[3], XSS[10], XSS[18])
+"""Texts that leave an attribute in either quotes, and a textarea."""
+
+
+async def test_no_text_that_is_typed_into_a_form_becomes_markup(hostile: httpx2.AsyncClient) -> None:
+    """S5: every field of every form, also the hidden ones, on the page that comes back and on the one behind it."""
+    job, *_ = [quote(text[:190], safe="") for text in XSS if "/" not in text]
+    run = re.findall(r"/occurrences/(occ_[\w-]+|[0-9a-f-]{36})", (await hostile.get("/history")).text)[0]
+    names = {"job": job, "id": run, "user": "root"}
+    found, typed = {}, set()
+    for path in FORMS:
+        at = filled(path, names)
+        page = await hostile.get(at)
+        fields = FormOnPage(f'<div id="deed">{page.text}').typed.keys() - {"csrf", "key", "q"}
+        typed |= {f"{path} {name}" for name in fields}
+        for text in BROKEN_OUT:
+            for more in ({}, {"look": "1"}):
+                answer = await hostile.post(at, data={**dict.fromkeys(fields, text), **more}, follow_redirects=False)
+                behind = await _judged(hostile, "/more") if answer.status_code == 303 else []
+                found[f"{at} {text} {more}"] = [*_found(answer), *behind]
+
+    assert {path: bad for path, bad in found.items() if bad} == {}
+    assert len(typed) > 60, typed
+
+
 async def _judged(asking: httpx2.AsyncClient, path: str) -> list[str]:
-    answer = await asking.get(path)
+    return _found(await asking.get(path))
+
+
+def _found(answer: httpx2.Response) -> list[str]:
     if answer.status_code >= 500:
         return [f"status {answer.status_code}"]
     if "text/html" in answer.headers.get("content-type", ""):
@@ -388,3 +423,41 @@ async def test_a_fingerprint_does_not_tell_a_viewer_whether_a_guess_is_right(sec
     assert [print_ in answer.text for answer in seen["operator"]] == [True, True]
     assert [print_ in answer.text for answer in seen["viewer"]] == [False, False]
     assert seen["viewer"][1].status_code == 404
+
+
+# ----------------------------------------------------------------------------------------------- secrets of the service
+
+ADDRESS = f"postgresql://app:{CANARY}@127.0.0.1:1/app"
+SECRETS: dict[str, Any] = {"dead_man_url": f"http://127.0.0.1:1/{CANARY}-long-enough", "smtp": f"smtp://a:{CANARY}@h"}
+
+
+async def test_the_password_of_the_store_is_in_no_answer() -> None:
+    """S12: what an admin is told of a store that cannot be reached names its host and its database."""
+    tick = Everytick(ADDRESS, name="shop", **SECRETS)
+
+    async def known(_: Request) -> Person:
+        return Person("ann", Role.ADMIN)
+
+    transport = httpx2.ASGITransport(asgi(tick, identify=known))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as asking:
+        told = {
+            (path, accept): (await asking.get(path, headers={"accept": accept})).text
+            for path in (*PLAIN, "/readyz?verbose")
+            for accept in ("text/html", "application/json")
+        }
+    await tick.close()
+
+    assert {at for at, text in told.items() if CANARY in text} == set()
+    assert any("127.0.0.1:1" in text for text in told.values()), "else nothing was told of the store"
+
+
+def test_no_secret_is_in_what_a_debugger_or_a_crash_shows() -> None:
+    """S12: `repr` of what holds one: the application, its settings, its store, the ways to come in, the client."""
+    tick = Everytick(ADDRESS, name="shop", **SECRETS)
+    access = access_settings(oidc_issuer="https://example.org", oidc_client_id="a", oidc_client_secret=CANARY)
+    store = PostgresStore(ADDRESS)
+    people = User("ann", Role.ADMIN, password_hash=CANARY), SetPassword("ann", CANARY)
+    client = Client("http://127.0.0.1", token=CANARY)
+    shown = [repr(each) for each in (tick, tick.settings, access, store, store.address, *people, client)]
+
+    assert [text for text in shown if CANARY in text] == []

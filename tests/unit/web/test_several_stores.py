@@ -1,5 +1,6 @@
 """Several stores behind one address: each under its name, with its own users; health and metrics name the store."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,6 +9,7 @@ import pytest
 
 from everytick import Everytick, every
 from everytick.domain.people import CameBy, Doer, Role
+from everytick.errors import StoreUnavailable
 from everytick.web.pages.stores import labelled
 from everytick.web.several_stores import SeveralStores
 
@@ -46,7 +48,7 @@ async def bank() -> Everytick:
 
 
 async def test_each_store_has_its_pages_and_its_api_under_its_name(shop: Everytick, bank: Everytick) -> None:
-    """Issue 16: several stores by name behind one dashboard."""
+    """Several stores by name behind one dashboard."""
     async with asking(shop=shop, bank=bank) as client:
         jobs = {name: (await client.get(f"/{name}/jobs")).text for name in ("shop", "bank")}
         listed = (await client.get("/bank/api/jobs")).text
@@ -102,6 +104,49 @@ async def test_a_store_that_is_away_is_said_so_and_holds_up_no_other(shop: Every
     assert alone.status_code == 503
     assert 'everytick_store_up{store="shop"} 1' in metrics.splitlines()
     assert 'everytick_store_up{store="bank"} 0' in metrics.splitlines()
+
+
+async def test_why_a_store_is_away_is_told_to_those_who_have_signed_in(shop: Everytick, bank: Everytick) -> None:
+    """The text names hosts and databases: of a store a stranger reads whether it answers, and nothing else."""
+    with bank.acting_as(Doer("setup", CameBy.COMMAND)):
+        await bank.people.add_user("bob", Role.ADMIN)
+        token = (await bank.people.add_token("ann", Role.VIEWER)).text
+    ann = {"authorization": f"Bearer {token}"}
+
+    async def away() -> object:
+        raise StoreUnavailable("postgresql://db-7.internal", "connection refused")
+
+    async with asking(shop=shop, bank=bank) as client:
+        assert (await client.get("/bank/api/jobs", headers=ann)).status_code == 200
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bank, "_opened", away)
+            patch.setattr(bank.people, "_opened", away)
+            to_ann, to_stranger = [(await client.get("/", headers=given)).text for given in (ann, {})]
+
+    assert "postgresql://db-7.internal does not answer: connection refused" in to_ann
+    assert "db-7" not in to_stranger
+    assert "The store bank does not answer." in to_stranger
+
+
+async def test_the_front_page_counts_failures_as_the_page_now_of_the_store_does() -> None:
+    """What completed with errors has not failed: the tile of the page Now says so apart."""
+    tick = Everytick("memory://", name="shop", poll="100ms")
+
+    @tick.job(every("1d"), name="partly", failure="continue")
+    def partly() -> None:
+        raise ValueError("half of it is missing")
+
+    @tick.job(every("1d"), name="bad")
+    def bad() -> None:
+        raise ValueError("all of it is missing")
+
+    async with tick, asking(shop=tick) as client:
+        ends = [await (await tick.trigger(name)).wait("30s") for name in ("partly", "bad")]
+        assert [end.status for end in ends] == ["completed_with_errors", "failed"]
+        front, now = (await client.get("/")).text, (await client.get("/shop/")).text
+
+    [link] = re.findall(r'href="/shop(/history\?status=failed[^"]*)">1</a>', front)
+    assert f'href="/shop{link}"' in now
 
 
 async def test_with_every_store_away_the_service_is_not_ready() -> None:

@@ -110,7 +110,7 @@ async def test_a_session_is_new_at_each_sign_in(shop: Everytick) -> None:
     ("name", "password"), [("ann", "wrong password"), ("bob", PASSWORD), ("", ""), ("ANN", PASSWORD)]
 )
 async def test_a_wrong_name_and_a_wrong_password_are_answered_alike(shop: Everytick, name: str, password: str) -> None:
-    """S6: nobody learns which names there are; a name counts whole."""
+    """S6: no client learns which names there are; a name counts whole."""
     answer = await sign_in(browser(asgi(shop)), name, password)
 
     assert answer.status_code == 401

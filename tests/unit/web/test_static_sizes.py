@@ -1,5 +1,7 @@
 """What a browser loads once: the style and the modules stay small."""
 
+import re
+
 from everytick.web.static import files
 
 MOST_SCRIPT = 15_000
@@ -13,3 +15,12 @@ def test_modules_stay_within_their_budget() -> None:
 
 def test_the_style_stays_within_its_budget() -> None:
     assert len(files()["app.css"].plain) <= MOST_STYLE
+
+
+def test_every_token_that_is_named_is_declared() -> None:
+    """Where a short value stands itself, its token is gone from the style and from the marks."""
+    style, marks = files()["app.css"].plain.decode(), files()["marks.svg"].plain.decode()
+    named = set(re.findall(r"var\((--\w+)", style + marks))
+
+    assert named
+    assert named <= set(re.findall(r"[{;](--\w+):", style))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from starlette.types import Message, Scope
 
 from everytick import Everytick, every
 from everytick.access.people import Person, Role
+from everytick.domain.people import grant_of
+from everytick.errors import StoreUnavailable
 from everytick.node.events import Event, Happening
 from everytick.web import asking
 from everytick.web.asgi import asgi
-from everytick.web.pages.live import latest
+from everytick.web.pages.live import _line, latest
 from everytick.web.problems import Problem
 from everytick.web.store_watch import Watch
 from everytick.web.streams import MOST_OF_PERSON, MOST_WAITING, Hub, MessageKind
@@ -206,6 +209,53 @@ async def test_a_stream_ends_with_the_sign_in_of_its_reader(
     await tick.close()
 
 
+@pytest.mark.parametrize(
+    ("grants", "seen"),
+    [
+        (["billing:operator"], ["secret of pay", "", "", ""]),
+        (["job:mail:operator"], ["", "secret of mail", "", ""]),
+        (["billing:viewer"], ["", "", "", ""]),
+        ([], ["", "", "", ""]),
+    ],
+)
+async def test_errors_are_streamed_to_those_who_may_see_them_on_the_job(
+    tick: Everytick, grants: list[str], seen: list[str]
+) -> None:
+    """S6: a grant counts for the jobs that it names, and neither for others nor for one that is gone."""
+    tick.job(every("1h"), name="pay", tags=["billing"])(lambda: None)
+    tick.job(every("1h"), name="mail", tags=["crm"])(lambda: None)
+    await tick.sync()
+
+    async def identify(_: Request) -> Person:
+        return Person("ann", Role.VIEWER, tuple(map(grant_of, grants)))
+
+    service = asgi(tick, identify=identify)
+    hub: Hub = service.app.state.hub
+    begun, sent = asyncio.Event(), bytearray()
+
+    async def send(message: Message) -> None:
+        sent.extend(message.get("body", b""))
+        if sent:
+            begun.set()
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError("the reader stays")
+
+    answer = asyncio.create_task(service(scope_of("/api/events"), receive, send))
+    await begun.wait()
+    for job in ("pay", "mail", "gone", ""):
+        failed = Event(Happening.ENDED, AT, job, f"occ-{job}", AT, status="failed", text=f"secret of {job}")
+        hub.tell(replace(failed, traceback=failed.text))
+    service.end()
+    await answer
+
+    told = [data for kind, data in messages(sent.decode()) if kind == "event"]
+    assert [data["text"] for data in told] == seen
+    assert [data["traceback"] for data in told] == seen
+    await tick.close()
+
+
 def test_a_hundred_readers_may_look_where_there_are_no_users() -> None:
     """On loopback without users all of them are one person."""
     assert MOST_OF_PERSON >= 100
@@ -276,6 +326,43 @@ async def test_a_store_that_does_not_answer_is_told_once() -> None:
     await watch.look()
 
     assert [event.kind for event in told] == [Happening.STORE_LOST]
+
+
+async def test_beside_a_node_a_store_that_does_not_answer_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open page says that it is not live, also where the service has a node of its own."""
+    tick = Everytick("memory://", name="shop")
+    told: list[Event] = []
+    watch = Watch(tick, told.append)
+    await tick.start()
+    await watch.look()
+    opened = tick._opened
+
+    async def away() -> object:
+        raise StoreUnavailable("postgresql://db", "connection refused")
+
+    monkeypatch.setattr(tick, "_opened", away)
+    await watch.look()
+    monkeypatch.setattr(tick, "_opened", opened)
+    await watch.look()
+    await tick.stop()
+
+    assert [event.kind for event in told] == [Happening.STORE_LOST, Happening.STORE_FOUND]
+
+
+async def test_node_and_watch_tell_once_that_the_store_is_away_and_open_pages_look_at_once(hub: Hub) -> None:
+    stream = hub.open()
+    for kind in (Happening.STORE_LOST, Happening.STORE_LOST, Happening.STORE_FOUND, Happening.STORE_FOUND):
+        hub.tell(Event(kind, AT))
+    hub.changed("")
+    found = latest([await anext(stream) for _ in range(3)])
+
+    assert [each.event.kind if each.event else each.kind for each in found] == [
+        Happening.STORE_FOUND,
+        MessageKind.CHANGED,
+    ]
+    assert _line(found[0]).startswith(b"id: ")
+    assert b"event: store" in _line(found[0])
+    hub.end()
 
 
 def test_a_burst_of_one_lane_is_one_message_and_a_failure_is_not_lost_in_it() -> None:

@@ -1,4 +1,4 @@
-"""A form that is sent twice is carried out once, whoever sends it and however close together."""
+"""A form that is sent twice is carried out once, whichever user sends it and however close together."""
 
 import asyncio
 

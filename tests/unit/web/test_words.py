@@ -97,6 +97,12 @@ def test_lists_end_with_and() -> None:
 def test_a_sentence_has_a_capital_and_an_end() -> None:
     assert words.sentence("three jobs need a look") == "Three jobs need a look."
     assert words.sentence("Trigger etl-orders now?") == "Trigger etl-orders now?"
+    assert words.sentence("it's a day, e.g. Monday") == "It's a day, e.g. Monday."
+
+
+@pytest.mark.parametrize("written", ["postgresql://db", "jobs/a.yaml", "on_store_outage", "a.yaml"])
+def test_an_address_or_a_name_of_code_stays_as_it_is_written(written: str) -> None:
+    assert words.sentence(f"{written} is away") == f"{written} is away."
 
 
 def test_usual_lengths_are_prose() -> None:

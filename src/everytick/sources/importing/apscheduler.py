@@ -15,7 +15,7 @@ from everytick.domain.durations import format_duration
 from everytick.errors import EverytickError, shown
 from everytick.schedules.timezones import zone
 from everytick.sources.importing.findings import Findings, UnreadableSource, Unsayable, decoded, seconds_of
-from everytick.sources.importing.json_lines import Member, members
+from everytick.sources.importing.json_lines import JsonMember, members
 from everytick.sources.importing.wall_rule import (
     DAYS,
     HOURS,
@@ -24,7 +24,7 @@ from everytick.sources.importing.wall_rule import (
     SECONDS,
     WEEKDAYS,
     YEARS,
-    Numbers,
+    FieldNumbers,
     WallRule,
     meets_clock_change,
 )
@@ -75,7 +75,7 @@ def read_listing(raw: bytes, file: str, *, taken: set[str] | None = None) -> Fin
 class _Listed:
     """Converts one job of a listing."""
 
-    def __init__(self, member: Member, found: Findings) -> None:
+    def __init__(self, member: JsonMember, found: Findings) -> None:
         self._line, self._found = member.line, found
         self._job: dict[str, Any] = member.value if isinstance(member.value, dict) else {}
         self._left: list[tuple[str, str]] = []
@@ -233,7 +233,7 @@ def _rule(fields: Mapping[str, str]) -> WallRule:
     )
 
 
-def _days(text: str) -> tuple[Numbers, set[tuple[int, int] | str]]:
+def _days(text: str) -> tuple[FieldNumbers, set[tuple[int, int] | str]]:
     """The numbers of the days, and the days by their place in the month: pairs of weekday and number, or `last`."""
     numbers: set[int] | None = set()
     places: set[tuple[int, int] | str] = set()
@@ -249,7 +249,7 @@ def _days(text: str) -> tuple[Numbers, set[tuple[int, int] | str]]:
     return None if numbers is None else frozenset(numbers), places
 
 
-def _numbers(key: str, text: str, span: tuple[int, int]) -> Numbers:
+def _numbers(key: str, text: str, span: tuple[int, int]) -> FieldNumbers:
     found: set[int] = set()
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())

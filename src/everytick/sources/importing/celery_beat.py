@@ -30,7 +30,7 @@ from everytick.sources.importing.wall_rule import (
     MINUTES,
     MONTHS,
     WEEKDAYS,
-    Numbers,
+    FieldNumbers,
     WallRule,
     meets_clock_change,
 )
@@ -240,7 +240,7 @@ def _delta(call: LiteralCall) -> timedelta:
         raise Unsayable("timedelta: it is longer than can be kept") from None
 
 
-def _numbers(key: str, given: object) -> Numbers:
+def _numbers(key: str, given: object) -> FieldNumbers:
     """The numbers of one field: a number, a text or a collection of numbers."""
     least, most = _FIELDS[key]
     if isinstance(given, bool):

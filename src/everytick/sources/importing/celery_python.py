@@ -219,8 +219,8 @@ def _blocks(node: ast.stmt) -> Iterator[tuple[list[ast.stmt], str | None]]:
         case ast.While(test=test, body=body, orelse=orelse):
             yield body, f"while {source(test)}"
             yield orelse, None
-        case ast.For(iter=each, body=body, orelse=orelse) | ast.AsyncFor(iter=each, body=body, orelse=orelse):
-            yield body, f"for … in {source(each)}"
+        case ast.For(iter=walked, body=body, orelse=orelse) | ast.AsyncFor(iter=walked, body=body, orelse=orelse):
+            yield body, f"for … in {source(walked)}"
             yield orelse, None
         case ast.Match(subject=subject, cases=cases):
             for case in cases:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from everytick.sources.yaml_reader import Step
+    from everytick.sources.yaml_reader import PathStep
 
 DEFAULTS: Mapping[str, object] = {"overlap": "allow", "recovery": "execute_last", "task_timeout": None}
 """The controller's policies: runs may overlap, the latest missed one runs, and nothing is stopped."""
@@ -99,7 +99,7 @@ def _document(text: str, file: str) -> YamlNode:
     return document.root
 
 
-def _resources(data: object) -> Iterator[tuple[Step, ...]]:
+def _resources(data: object) -> Iterator[tuple[PathStep, ...]]:
     """Give the paths of the resources of a document: itself, or the items of a list."""
     if isinstance(data, dict) and isinstance(items := data.get("items"), list):
         yield from (("items", position) for position in range(len(items)))
@@ -107,7 +107,7 @@ def _resources(data: object) -> Iterator[tuple[Step, ...]]:
         yield ()
 
 
-def _read(root: YamlNode, path: tuple[Step, ...], found: Findings, timezone: str | None) -> None:
+def _read(root: YamlNode, path: tuple[PathStep, ...], found: Findings, timezone: str | None) -> None:
     data = _inside(root.data, path)
     line = root.place_of(path).line
     kind = data.get("kind") if isinstance(data, dict) else None
@@ -117,7 +117,7 @@ def _read(root: YamlNode, path: tuple[Step, ...], found: Findings, timezone: str
     _CronJob(root, path, found, timezone).read()
 
 
-def _inside(data: Any, path: tuple[Step, ...]) -> Any:
+def _inside(data: Any, path: tuple[PathStep, ...]) -> Any:
     for step in path:
         if isinstance(data, list) and isinstance(step, int) and step < len(data):
             data = data[step]
@@ -131,10 +131,10 @@ def _inside(data: Any, path: tuple[Step, ...]) -> Any:
 class _CronJob:
     """Converts one CronJob. Keys that it has read are not listed as left out."""
 
-    def __init__(self, root: YamlNode, path: tuple[Step, ...], found: Findings, timezone: str | None) -> None:
+    def __init__(self, root: YamlNode, path: tuple[PathStep, ...], found: Findings, timezone: str | None) -> None:
         self._root, self._path, self._found, self._timezone = root, path, found, timezone
-        self._looked_at: set[tuple[Step, ...]] = set()
-        self._left: list[tuple[tuple[Step, ...], str, str]] = []
+        self._looked_at: set[tuple[PathStep, ...]] = set()
+        self._left: list[tuple[tuple[PathStep, ...], str, str]] = []
 
     def read(self) -> None:
         name = self._get("metadata", "name")
@@ -191,7 +191,7 @@ class _CronJob:
         longest = "5m" if self._get("spec", *_TEMPLATE, "restartPolicy") == "OnFailure" else "6m"
         return {"retry": {"max": times, "interval": "10s", "factor": 2, "max_interval": longest}} if times else {}
 
-    def _seconds(self, *path: Step) -> str | None:
+    def _seconds(self, *path: PathStep) -> str | None:
         given = self._get(*path)
         if given is None:
             return None
@@ -219,14 +219,14 @@ class _CronJob:
             ]
         }
 
-    def _containers(self, key: str) -> list[tuple[Step, ...]]:
+    def _containers(self, key: str) -> list[tuple[PathStep, ...]]:
         given = self._get("spec", *_TEMPLATE, key)
         return [("spec", *_TEMPLATE, key, number) for number in range(len(given) if isinstance(given, list) else 0)]
 
-    def _task_name(self, path: tuple[Step, ...]) -> str:
+    def _task_name(self, path: tuple[PathStep, ...]) -> str:
         return str(self._get(*path, "name") or path[-1])
 
-    def _container(self, path: tuple[Step, ...]) -> dict[str, object]:
+    def _container(self, path: tuple[PathStep, ...]) -> dict[str, object]:
         self._get(*path, "name")
         image = self._get(*path, "image")
         self._left.append(
@@ -242,7 +242,7 @@ class _CronJob:
         beside = {"env": environment or None, "cwd": folder}
         return {"command": words, **{key: given for key, given in beside.items() if given is not None}}
 
-    def _environment(self, path: tuple[Step, ...]) -> tuple[dict[str, str], AbstractSet[str] | None]:
+    def _environment(self, path: tuple[PathStep, ...]) -> tuple[dict[str, str], AbstractSet[str] | None]:
         """Return the variables with values in the manifest, and the names of the others; None if those are unknown."""
         found: dict[str, str] = {}
         unknown: set[str] | None = set() if _inside(self._data, (*path, "envFrom")) is None else None
@@ -264,22 +264,22 @@ class _CronJob:
     def _data(self) -> Any:
         return _inside(self._root.data, self._path)
 
-    def _get(self, *path: Step) -> Any:
+    def _get(self, *path: PathStep) -> Any:
         self._looked_at.add(path)
         return _inside(self._data, path)
 
-    def _line(self, path: tuple[Step, ...]) -> int:
+    def _line(self, path: tuple[PathStep, ...]) -> int:
         return self._root.place_of((*self._path, *path), key=True).line
 
-    def _is_usual(self, path: tuple[Step, ...]) -> bool:
+    def _is_usual(self, path: tuple[PathStep, ...]) -> bool:
         """Whether the value is empty, or a default that a cluster adds."""
         key, said = str(path[-1]), _inside(self._data, path)
         return key in _BOOKKEEPING or said in (None, {}, []) or (key in _USUAL and said == _USUAL[key])
 
-    def _list_rest(self, path: tuple[Step, ...], named: str) -> None:
+    def _list_rest(self, path: tuple[PathStep, ...], named: str) -> None:
         """List every key that was not read. Keys inside such a key are not listed."""
         data = _inside(self._data, path)
-        steps: list[Step] = list(data) if isinstance(data, dict) else list(range(len(data)))
+        steps: list[PathStep] = list(data) if isinstance(data, dict) else list(range(len(data)))
         for step in steps:
             inner = (*path, step)
             if inner in self._looked_at and inner[-1] not in ("containers", "initContainers"):

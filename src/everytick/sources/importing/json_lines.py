@@ -16,7 +16,7 @@ _DECODER = JSONDecoder()
 
 
 @value
-class Member:
+class JsonMember:
     """One member of an object, or one item of a list: its key, its value, its line, and where the value begins."""
 
     key: str
@@ -25,7 +25,7 @@ class Member:
     start: int
 
 
-def members(text: str, start: int = 0) -> Iterator[Member]:
+def members(text: str, start: int = 0) -> Iterator[JsonMember]:
     """Give the members of the object, or the items of the list, that begins at `start`."""
     position = _past(text, start)
     opening = text[position : position + 1]
@@ -44,7 +44,7 @@ def members(text: str, start: int = 0) -> Iterator[Member]:
             key, position = _decoded(text, position)
             position = _past(text, _past(text, position) + 1)
         found, end = _decoded(text, position)
-        yield Member(key, found, text.count("\n", 0, begun) + 1, position)
+        yield JsonMember(key, found, text.count("\n", 0, begun) + 1, position)
         position = _past(text, end)
         if text[position] == ",":
             position = _past(text, position + 1)

@@ -20,6 +20,8 @@ _SUMS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: truediv,
 }
 _DEEPEST = 50
+"""Expressions within each other."""
+
 _UNDERSTOOD = ("crontab", "schedule", "solar", "timedelta")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULTS: Mapping[str, object] = {"overlap": "skip", "recovery": "mark_as_missed", "task_timeout": None}
 """A timer's policies: an active unit is not started again, and missed times do not run."""
 
-Service: TypeAlias = tuple[str, bytes]
+ServiceFile: TypeAlias = tuple[str, bytes]
 """A file and its text."""
 
 _YES = frozenset(("1", "yes", "y", "true", "t", "on"))
@@ -89,7 +89,7 @@ def read_timer(
     raw: bytes,
     file: str,
     *,
-    service: Callable[[str], Service | None],
+    service: Callable[[str], ServiceFile | None],
     timezone: str | None = None,
     taken: set[str] | None = None,
 ) -> Findings:
@@ -134,7 +134,9 @@ def _settings(text: str, file: str) -> Iterator[Directive]:
 class _Timer:
     """One timer and its service."""
 
-    def __init__(self, timer: Unit, found: Findings, service: Callable[[str], Service | None], has_zone: bool) -> None:
+    def __init__(
+        self, timer: Unit, found: Findings, service: Callable[[str], ServiceFile | None], has_zone: bool
+    ) -> None:
         self._timer, self._found, self._service, self._has_zone = timer, found, service, has_zone
         self._taken_lines: set[tuple[str, int]] = set()
         self._without_zone: list[Directive] = []

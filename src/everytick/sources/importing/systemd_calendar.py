@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from everytick.errors import EverytickError, shown
 from everytick.schedules.timezones import zone
 from everytick.sources.importing.findings import Unsayable
-from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, SECONDS, YEARS, Numbers, WallRule
+from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, SECONDS, YEARS, FieldNumbers, WallRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +119,7 @@ def _from_end(written: str, text: str) -> Iterator[int]:
             yield from range(last, first - 1, -(step or 1))
 
 
-def _numbers(written: str, text: str, span: tuple[int, int]) -> Numbers:
+def _numbers(written: str, text: str, span: tuple[int, int]) -> FieldNumbers:
     if text == "*":
         return None
     found: set[int] = set()
@@ -145,7 +145,7 @@ def _chains(written: str, text: str, span: tuple[int, int]) -> Iterator[tuple[in
         yield first, last, step or 0
 
 
-def _weekdays(written: str, text: str) -> Numbers:
+def _weekdays(written: str, text: str) -> FieldNumbers:
     found: set[int] = set()
     for part in text.rstrip(",").split(","):
         first, _, last = part.lower().replace("..", "-").partition("-")

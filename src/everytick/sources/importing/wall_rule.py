@@ -21,13 +21,15 @@ from everytick.sources.importing.findings import Unsayable
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-Numbers = frozenset[int] | None
+FieldNumbers = frozenset[int] | None
 """The numbers that match; None where all do."""
 
 SECONDS = MINUTES = (0, 59)
 HOURS, DAYS, MONTHS, WEEKDAYS, YEARS = (0, 23), (1, 31), (1, 12), (0, 6), (1970, 2199)
 
 _WEEK = 7
+"""Days."""
+
 SOME_YEARS = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
 """Long enough for every zone to change its clocks, if it does."""
 
@@ -44,13 +46,13 @@ class WallRule:
     the place of `day`. `follows_clock` says that a repeated hour comes only once.
     """
 
-    minute: Numbers = None
-    hour: Numbers = None
-    day: Numbers = None
-    month: Numbers = None
-    weekday: Numbers = None
-    second: Numbers = _ON_THE_MINUTE
-    year: Numbers = None
+    minute: FieldNumbers = None
+    hour: FieldNumbers = None
+    day: FieldNumbers = None
+    month: FieldNumbers = None
+    weekday: FieldNumbers = None
+    second: FieldNumbers = _ON_THE_MINUTE
+    year: FieldNumbers = None
     from_end: frozenset[int] = frozenset()
     nth: frozenset[tuple[int, int]] = frozenset()
     dst_gap: str = ""
@@ -84,7 +86,7 @@ class WallRule:
         ]
         return [" ".join(fields)]
 
-    def _clock(self, given: Numbers, span: tuple[int, int]) -> str:
+    def _clock(self, given: FieldNumbers, span: tuple[int, int]) -> str:
         """A field of the clock; one that begins with * would fire in both passes of a repeated hour."""
         found = numbers(given, span)
         if found.startswith("*") and self.follows_clock:
@@ -124,7 +126,7 @@ def _position(weekday: int, which: int) -> tuple[str, str]:
     return "?", f"{weekday + 1}#{which}" if which else f"{weekday + 1}L"
 
 
-def numbers(given: Numbers, span: tuple[int, int]) -> str:
+def numbers(given: FieldNumbers, span: tuple[int, int]) -> str:
     """Return a field of cron: `*`, `*/15`, `1-5`, `8-18/2` or `1,2,10-12`."""
     least, most = span
     if given is None:

@@ -47,20 +47,20 @@ def plan_backfill(row: JobRow, fact: facts.PlanBackfill, now: datetime) -> Recei
 
 def steer_backfill(row: JobRow, fact: facts.SteerBackfill, now: datetime) -> tuple[Receipt, list[str]]:
     """Let a backfill run, pause or end. Return also the occurrences that it has made, if they are to end."""
-    found = next((each for each in row.backfills.values() if each.id == fact.id), None)
-    if found is None:
+    backfill = next((known for known in row.backfills.values() if known.id == fact.id), None)
+    if backfill is None:
         raise NotFound("backfill", fact.id)
-    receipt = steered(fact.id, found.status, fact.to)
+    receipt = steered(fact.id, backfill.status, fact.to)
     if not receipt.changed:
         return receipt, []
     if fact.to is _S.RUNNING:
         _refuse_out_of_service(row)
         refuse_crowd(row.name, len(row.open_backfills()))
-        _approve(row, found, fact.by, now)
-    found.status, found.changed_by = fact.to, fact.by
+        _approve(row, backfill, fact.by, now)
+    backfill.status, backfill.changed_by = fact.to, fact.by
     if fact.to is _S.CANCELED:
-        found.ended_at = now
-        return receipt, list(found.filled)
+        backfill.ended_at = now
+        return receipt, list(backfill.filled)
     return receipt, []
 
 
@@ -68,7 +68,7 @@ def _approve(row: JobRow, backfill: BackfillRow, by: str, now: datetime) -> None
     if backfill.approved_at is None:
         backfill.approved_at, backfill.approved_by = now, by
     backfill.status, backfill.paced_at = _S.RUNNING, now
-    backfill.place = 1 + max((each.place for each in row.backfills.values()), default=0)
+    backfill.place = 1 + max((other.place for other in row.backfills.values()), default=0)
 
 
 def _refuse_out_of_service(row: JobRow) -> None:
@@ -80,9 +80,9 @@ def _refuse_out_of_service(row: JobRow) -> None:
 
 def backfill_record(tables: Tables, row: JobRow, backfill: BackfillRow) -> BackfillRecord:
     """Return the backfill as people see it."""
-    found = [_status(tables, id_, kept) for id_, kept in backfill.filled.items()]
-    waiting = sum(1 for each in found if each in (_O.PENDING, _O.QUEUED))
-    running = sum(1 for each in found if each not in ENDED) - waiting
+    statuses = [_status(tables, id_, kept) for id_, kept in backfill.filled.items()]
+    waiting = sum(1 for status in statuses if status in (_O.PENDING, _O.QUEUED))
+    running = sum(1 for status in statuses if status not in ENDED) - waiting
     first = next(iter(row.open_backfills()), None)
     return BackfillRecord(
         id=backfill.id,
@@ -94,10 +94,10 @@ def backfill_record(tables: Tables, row: JobRow, backfill: BackfillRow) -> Backf
         after=backfill.after,
         through=backfill.through,
         pace=backfill.pace,
-        created=len(found),
-        done=sum(1 for each in found if each in _DONE),
-        failed=sum(1 for each in found if each in FAILED),
-        canceled=sum(1 for each in found if each in ENDED and each not in _DONE and each not in FAILED),
+        created=len(statuses),
+        done=sum(1 for status in statuses if status in _DONE),
+        failed=sum(1 for status in statuses if status in FAILED),
+        canceled=sum(1 for status in statuses if status in ENDED and status not in _DONE and status not in FAILED),
         running=running,
         waiting=waiting,
         approved_at=backfill.approved_at,
@@ -119,10 +119,10 @@ def _status(tables: Tables, id_: str, kept: OccurrenceStatus | None) -> Occurren
 
 def open_backfill(tables: Tables, row: JobRow, until: datetime) -> tuple[OpenBackfill | None, bool]:
     """Return what a plan for this moment sees of the first open backfill, and whether others wait behind it."""
-    found = row.open_backfills()
-    if not found:
+    open_ = row.open_backfills()
+    if not open_:
         return None, False
-    first = found[0]
+    first = open_[0]
     newest = list(islice(reversed(first.filled), looked_at(first.order.rate)))
     made = [tables.occurrences[id_] for id_ in newest if id_ in tables.occurrences]
     seen = OpenBackfill(
@@ -136,30 +136,30 @@ def open_backfill(tables: Tables, row: JobRow, until: datetime) -> tuple[OpenBac
         filled_at=first.filled_at,
         recent=_recent(made, first.paced_at, until),
     )
-    return (seen if first.order.again else _with_existing(row, seen)), len(found) > 1
+    return (seen if first.order.again else _with_existing(row, seen)), len(open_) > 1
 
 
 def _recent(made: list[OccurrenceRow], paced_at: datetime, until: datetime) -> Recent:
-    ended = [each for each in made if each.ended_at is not None and each.ended_at > paced_at]
+    ended = [run for run in made if run.ended_at is not None and run.ended_at > paced_at]
     return Recent(
-        sum(1 for each in made if each.status in (_O.PENDING, _O.QUEUED)),
-        sum(1 for each in made if each.started_at is not None and each.started_at > until - WINDOW),
+        sum(1 for run in made if run.status in (_O.PENDING, _O.QUEUED)),
+        sum(1 for run in made if run.started_at is not None and run.started_at > until - WINDOW),
         len(ended),
-        sum(1 for each in ended if each.status in FAILED),
+        sum(1 for run in ended if run.status in FAILED),
     )
 
 
 def _with_existing(row: JobRow, seen: OpenBackfill) -> OpenBackfill:
     """Add the occurrences that exist already of what is left, as many as a plan walks past."""
     if seen.order.newest_first:
-        rows = (each for each in row.history.before((seen.through + MICROSECOND,)))
-        found = [each for each in islice(rows, EXISTING_LIMIT) if each.creation.scheduled_for > seen.after]
+        rows = row.history.before((seen.through + MICROSECOND,))
+        runs = [run for run in islice(rows, EXISTING_LIMIT) if run.creation.scheduled_for > seen.after]
     else:
-        rows = (each for each in row.history.since((seen.after + MICROSECOND,)))
-        found = [each for each in islice(rows, EXISTING_LIMIT) if each.creation.scheduled_for <= seen.through]
-    last = found[-1].creation.scheduled_for if len(found) == EXISTING_LIMIT else None
+        rows = row.history.since((seen.after + MICROSECOND,))
+        runs = [run for run in islice(rows, EXISTING_LIMIT) if run.creation.scheduled_for <= seen.through]
+    last = runs[-1].creation.scheduled_for if len(runs) == EXISTING_LIMIT else None
     known_after, known_through = known_stretch(seen, last)
-    existing = frozenset(each.id for each in found)
+    existing = frozenset(run.id for run in runs)
     return replace(seen, existing=existing, known_after=known_after, known_through=known_through)
 
 

@@ -1,40 +1,34 @@
-"""The verbs of the history: pages, whole occurrences, spans, nodes, and retention."""
+"""The verbs of the history: pages, whole occurrences, spans, and retention."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from heapq import merge
 from itertools import islice, takewhile
+from operator import itemgetter
 
 from everytick.domain import ids
 from everytick.domain.decisions import Span
 from everytick.domain.durations import MICROSECOND
-from everytick.domain.lookups import Spans, SpansOfJobs
+from everytick.domain.lookups import ExistingIds, IdRange, MissedSpans, OccurrenceStatuses, Spans, SpansOfJobs
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
-from everytick.stores.base import (
-    ClaimKey,
-    HistoryFilter,
-    IdRange,
-    NodeRecord,
-    Page,
-    Whole,
-    WholeRuns,
-    task_run,
-    whole_of,
-)
-from everytick.stores.memory.base import Base
+from everytick.stores.base import HistoryFilter, Page, Whole, WholeRuns, task_run, whole_of
+from everytick.stores.memory.base import Shared
 from everytick.stores.memory.ordered import Place
-from everytick.stores.memory.rows import JobRow, NodeRow, OccurrenceRow
+from everytick.stores.memory.rows import JobRow, OccurrenceRow
 from everytick.stores.open_requests import as_asked
 
 _S = OccurrenceStatus
 _KEPT_AS_SUCCESS = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED})
 
 
-class HistoryVerbs(Base):
-    """Occurrences, spans and nodes as people see them."""
+class HistoryVerbs:
+    """Occurrences and spans as people see them."""
 
-    async def history(self, filter: HistoryFilter) -> Page:
+    def __init__(self, shared: Shared) -> None:
+        self._shared, self._tables = shared, shared.tables
+
+    def page(self, filter: HistoryFilter) -> Page:
         """Return a page of occurrences, newest first."""
         tables, after = self._tables, filter.after
         ids_ = tables.jobs if filter.job_id is None else {filter.job_id} & tables.jobs.keys()
@@ -58,19 +52,17 @@ class HistoryVerbs(Base):
         more = bool(page) and next(rows, None) is not None
         return Page(tuple(row.record() for row in page), _cursor(page[-1]) if more else None)
 
-    async def whole(self, occurrence_id: str) -> Whole:
-        """Return one occurrence with its runs and attempts."""
-        return self._whole(occurrence_id)
-
-    def _wholes(self, asked: WholeRuns) -> tuple[Whole, ...]:
+    def wholes(self, asked: WholeRuns) -> tuple[Whole, ...]:
+        """Return those of these occurrences that exist or are asked for."""
         tables = self._tables
         known = [id_ for id_ in asked.occurrence_ids if id_ in tables.occurrences or tables.asked_for(id_)]
-        return tuple(map(self._whole, known))
+        return tuple(map(self.whole, known))
 
-    def _whole(self, occurrence_id: str) -> Whole:
+    def whole(self, occurrence_id: str) -> Whole:
+        """Return one occurrence with its runs and attempts."""
         if occurrence_id not in self._tables.occurrences and (asked := self._tables.asked_for(occurrence_id)):
             return as_asked(asked[0][0].job, asked[0][1])
-        row = self._occurrence(occurrence_id)
+        row = self._shared.occurrence(occurrence_id)
         job, _ = row.job.versions[row.version]
         tasks = {task.name: task for task in job.tasks}
         runs = tuple(
@@ -88,40 +80,47 @@ class HistoryVerbs(Base):
             ),
         )
 
-    async def existing(self, occurrence_ids: Collection[str] | IdRange) -> frozenset[str]:
-        """Return those of these ids that have an occurrence; of a range, also those that are asked for."""
-        if isinstance(occurrence_ids, IdRange):
-            known = {*self._tables.occurrences, *self._tables.open_requests}
-            inside = (id_ for id_ in known if occurrence_ids.first <= id_ <= occurrence_ids.last)
-            return frozenset(sorted(inside)[: occurrence_ids.limit])
-        return frozenset(id_ for id_ in occurrence_ids if id_ in self._tables.occurrences)
+    def existing(self, asked: ExistingIds) -> frozenset[str]:
+        """Return those of these ids that have an occurrence."""
+        return frozenset(id_ for id_ in asked.occurrence_ids if id_ in self._tables.occurrences)
 
-    def _spans(self, asked: Spans) -> Sequence[Span]:
-        row = self._job(asked.job_id)
+    def existing_between(self, asked: IdRange) -> frozenset[str]:
+        """Return the first ids in a range that have an occurrence or are asked for."""
+        known = {*self._tables.occurrences, *self._tables.open_requests}
+        inside = (id_ for id_ in known if asked.first <= id_ <= asked.last)
+        return frozenset(sorted(inside)[: asked.limit])
+
+    def spans(self, asked: Spans) -> Sequence[Span]:
+        """Return the stretches of a job in which nothing ran, within these bounds."""
+        row = self._shared.job(asked.job_id)
         return [span for span in row.spans if span.through > asked.after and span.after < asked.through]
 
-    def _spans_of_jobs(self, asked: SpansOfJobs) -> dict[str, tuple[Span, ...]]:
+    def spans_of_jobs(self, asked: SpansOfJobs) -> dict[str, tuple[Span, ...]]:
+        """Return the same for each of these jobs that has some."""
         known = [id_ for id_ in asked.job_ids if id_ in self._tables.jobs]
-        found = {id_: tuple(self._spans(Spans(id_, asked.after, asked.through))) for id_ in known}
-        return {id_: spans for id_, spans in found.items() if spans}
+        within = {id_: tuple(self.spans(Spans(id_, asked.after, asked.through))) for id_ in known}
+        return {id_: spans for id_, spans in within.items() if spans}
 
-    async def nodes(self) -> Sequence[NodeRecord]:
-        """Return every node that has beaten and every other owner of an occurrence, by id."""
-        now, held = self._now(), {node: rows.values() for node, rows in self._tables.owned.items() if rows}
-        records = []
-        for node in sorted({*self._nodes, *held}):
-            own = held.get(node, ())
-            known = self._nodes.get(node) or NodeRow(max(row.updated_at for row in own))
-            overdue = [row for row in own if row.deadline_at is not None and row.deadline_at <= now]
-            keys = tuple(
-                ClaimKey(row.handle, row.fence, row.token) for row in sorted(overdue, key=lambda row: row.handle)
-            )
-            records.append(NodeRecord(node, known.beat_at, len(own), known.facts, known.beats, keys))
-        return records
+    def missed_spans(self, asked: MissedSpans) -> list[tuple[str, Span]]:
+        """Return the stretches that were missed in any job, newest first."""
+        missed = [
+            (id_, span)
+            for id_, job in self._tables.jobs.items()
+            for span in job.spans
+            if span.status is _S.MISSED and span.through > asked.after
+        ]
+        missed.sort(key=itemgetter(0))
+        missed.sort(key=lambda pair: pair[1].through, reverse=True)
+        return missed[: asked.limit]
 
-    async def prune(self, limit: int = 1000) -> int:
+    def statuses(self, asked: OccurrenceStatuses) -> dict[str, OccurrenceStatus]:
+        """Return the status of each of these occurrences that exists."""
+        known = self._tables.occurrences
+        return {id_: known[id_].status for id_ in asked.occurrence_ids if id_ in known}
+
+    def prune(self, limit: int) -> int:
         """Delete up to `limit` ended occurrences that the retention of their job no longer keeps. Return how many."""
-        now = self._now()
+        now = self._shared.now()
         expired = (row for job in self._tables.jobs.values() for row in _no_longer_kept(job, now))
         pruned = list(islice(expired, limit))
         for row in pruned:

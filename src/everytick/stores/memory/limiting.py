@@ -31,39 +31,44 @@ from everytick.domain.limits import (
 )
 from everytick.domain.lookups import LimitsAndBrakes
 from everytick.stores.base import STEP, Claim, NodeScope, Receipt
+from everytick.stores.memory.base import Shared
+from everytick.stores.memory.claims import claim_of, claim_order, waits_for_a_plan
 from everytick.stores.memory.rows import CountedStart, OccurrenceRow
-from everytick.stores.memory.running import Running, claim_order, waits_for_a_plan
 
 
-class LimitedClaims(Running):
-    """Claims that obey the limits and brakes of the store."""
+class LimitVerbs:
+    """The limits and brakes of the store, and claims that obey them."""
 
-    def _say(self, subject: str, fact: Limiting, now: datetime) -> Receipt:
-        """Write what people say of a reach. What runs of it now counts."""
+    def __init__(self, shared: Shared) -> None:
+        self._shared, self._tables = shared, shared.tables
+
+    def say(self, subject: str, fact: Limiting, now: datetime) -> Receipt:
+        """Write what people say of a reach. Running occurrences count against the new limit."""
         name = reach_name(subject)
-        before = self._reaches.get(name, Reach(name))
+        before = self._tables.reaches.get(name, Reach(name))
         after, what = wished(before, fact, now)
         if not what:
             return Receipt(name, False)
-        if name not in self._reaches:
+        if name not in self._tables.reaches:
             running = [row for rows in self._tables.owned.values() for row in rows.values()]
             for row in sorted(running, key=lambda row: row.handle):
                 if name in self._reaches_of(row):
                     row.holds_place = True
                     self._tables.touch(row)
-                    self._starts[name].append(CountedStart(row.handle, row.fence, row.claimed_at or now))
+                    self._tables.starts[name].append(CountedStart(row.handle, row.fence, row.claimed_at or now))
         self._keep_reach(after)
         self._note_limit_change(LimitChange(now, name, what, fact.reason, fact.by))
-        self._ring()
+        self._shared.bell.ring()
         return Receipt(name, True)
 
-    def _limits(self, _: LimitsAndBrakes) -> Limits:
-        now = self._now()
-        found = []
-        for name in sorted(self._reaches):
-            reach, running = self._reaches[name], self._running(name)
+    def records(self, _: LimitsAndBrakes) -> Limits:
+        """Return every limit and brake with what it counts now, and the last changes."""
+        now = self._shared.now()
+        records = []
+        for name in sorted(self._tables.reaches):
+            reach, running = self._tables.reaches[name], self._running(name)
             started = self._started(reach, now)
-            found.append(
+            records.append(
                 ReachRecord(
                     reach,
                     running,
@@ -72,30 +77,30 @@ class LimitedClaims(Running):
                     self._opening(reach, now),
                 )
             )
-        return Limits(now, tuple(found), tuple(self._limit_changes[: -CHANGES_SHOWN - 1 : -1]))
+        return Limits(now, tuple(records), tuple(self._tables.limit_changes[: -CHANGES_SHOWN - 1 : -1]))
 
-    def _claimed(self, scope: NodeScope, limit: int) -> list[Claim]:
-        if not self._reaches:
-            return super()._claimed(scope, limit)
-        now = self._now()
+    def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
+        """Give the node ready occurrences of its scope, as many of each reach as may start now."""
+        now = self._shared.now()
         lanes = self._sorted_lanes(scope, limit, now)
-        for name in sorted(name for name, reach in self._reaches.items() if is_unsettled(reach, now)):
-            self._settle(self._reaches[name], now)
-        rooms = {name: self._room(reach, now) for name, reach in self._reaches.items()}
+        for name in sorted(name for name, reach in self._tables.reaches.items() if is_unsettled(reach, now)):
+            self._settle(self._tables.reaches[name], now)
+        rooms = {name: self._room(reach, now) for name, reach in self._tables.reaches.items()}
         names, started = cached_names(rooms), Counter[str]()
         lines = [islice(self._ready(scope, needs, now), limit) for needs in lanes]
         taken = chosen(merge(*lines, key=claim_order), rooms, limit)
         if taken:
-            self._hear(scope.node, now)
-        token, claims = self._tokens(), []
+            self._shared.record_beat(scope.node, now)
+        token, claims = self._shared.tokens(), []
         for row in taken:
             row.holds_place = bool(names(row.needs))
-            claims.append(self._own(row, scope.node, token, now))
+            self._tables.own(row, scope.node, token, now)
+            claims.append(claim_of(row))
             for name in names(row.needs):
-                self._starts[name].append(CountedStart(row.handle, row.fence, now))
+                self._tables.starts[name].append(CountedStart(row.handle, row.fence, now))
                 started[name] += 1
         for name, count in started.items():
-            self._keep_reach(spent(self._reaches[name], count))
+            self._keep_reach(spent(self._tables.reaches[name], count))
         self._forget_starts(now)
         return claims
 
@@ -105,7 +110,7 @@ class LimitedClaims(Running):
         Returns the lines whose first occurrences do so. If there are too many others before them, the bell rings.
         """
         unsorted, done = met_lanes(scope.met, self._tables.needs), list[str]()
-        self._tables.ripen(unsorted)
+        self._tables.release_early(unsorted)
         while unsorted:
             needs, size = unsorted.pop(0), limit
             for _ in range(ROUNDS):
@@ -119,7 +124,7 @@ class LimitedClaims(Running):
                     break
                 size = SORTED_AT_ONCE
             else:
-                self._ring()
+                self._shared.bell.ring()
         return done
 
     def _ready(self, scope: NodeScope, needs: str, now: datetime) -> "filter[OccurrenceRow]":
@@ -128,7 +133,7 @@ class LimitedClaims(Running):
 
     def _lane(self, row: OccurrenceRow) -> str:
         job = row.job.versions[row.version][0]
-        return in_lane(row.needs, job.settings.tags, job.name, self._reaches)
+        return in_lane(row.needs, job.settings.tags, job.name, self._tables.reaches)
 
     def _reaches_of(self, row: OccurrenceRow) -> list[str]:
         """Return every reach that the occurrence belongs to, limited or not."""
@@ -140,9 +145,9 @@ class LimitedClaims(Running):
 
     def _keep_reach(self, reach: Reach) -> None:
         if not reach.is_empty:
-            self._reaches[reach.name] = reach
-        elif self._reaches.pop(reach.name, None) is not None:
-            self._starts.pop(reach.name, None)
+            self._tables.reaches[reach.name] = reach
+        elif self._tables.reaches.pop(reach.name, None) is not None:
+            self._tables.starts.pop(reach.name, None)
 
     def _settle(self, reach: Reach, now: datetime) -> None:
         if any(brake.is_over(now) for brake in reach.brakes):
@@ -150,10 +155,10 @@ class LimitedClaims(Running):
         self._keep_reach(settled(reach, now, lambda: self._waiting(reach.name, now)))
 
     def _note_limit_change(self, change: LimitChange) -> None:
-        self._limit_changes.append(replace(change, number=len(self._limit_changes) + 1))
+        self._tables.limit_changes.append(replace(change, number=len(self._tables.limit_changes) + 1))
 
     def _running(self, name: str) -> int:
-        return len({start.handle for start in self._starts.get(name, ()) if self._is_owned(start)})
+        return len({start.handle for start in self._tables.starts.get(name, ()) if self._is_owned(start)})
 
     def _is_owned(self, start: CountedStart) -> bool:
         row = self._tables.handles.get(start.handle)
@@ -170,7 +175,7 @@ class LimitedClaims(Running):
 
     def _moments(self, name: str, now: datetime) -> list[datetime]:
         """Return when the reach has had starts, newest first. One far ahead was written before a clock was set back."""
-        return sorted((start.at for start in self._starts.get(name, ()) if start.at <= now + STEP), reverse=True)
+        return sorted((start.at for start in self._tables.starts.get(name, ()) if start.at <= now + STEP), reverse=True)
 
     def _opening(self, reach: Reach, now: datetime) -> datetime | None:
         moments = self._moments(reach.name, now)
@@ -181,12 +186,12 @@ class LimitedClaims(Running):
         return room(reach, now, self._running(reach.name), self._started(reach, now))
 
     def _forget_starts(self, now: datetime) -> None:
-        for name, reach in self._reaches.items():
+        for name, reach in self._tables.reaches.items():
             over = forgotten_at(reach, now)
-            kept = [start for start in self._starts[name] if start.at > over or self._is_owned(start)]
-            self._starts[name] = kept
+            kept = [start for start in self._tables.starts[name] if start.at > over or self._is_owned(start)]
+            self._tables.starts[name] = kept
 
-    def _opens_at(self, now: datetime) -> datetime | None:
+    def opens_at(self, now: datetime) -> datetime | None:
         """Return when a reach opens of which nothing may start now, if time alone decides that."""
-        found = [self._opening(reach, now) for reach in self._reaches.values()]
-        return min((at for at in found if at is not None), default=None)
+        openings = [self._opening(reach, now) for reach in self._tables.reaches.values()]
+        return min((at for at in openings if at is not None), default=None)

@@ -18,7 +18,7 @@ from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED
-from everytick.domain.steps import Row, Step
+from everytick.domain.steps import RunRow, Step
 from everytick.domain.upcoming import in_force
 from everytick.errors import StoreGone, StoreUnavailable
 from everytick.stores.base import (
@@ -35,6 +35,7 @@ from everytick.stores.base import (
     Orders,
     Whole,
 )
+from everytick.stores.memory.claims import claim_of
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
 from everytick.stores.memory.store import MemoryStore
 from everytick.stores.protocols import ClaimTransaction
@@ -47,11 +48,15 @@ _BEING_HANDED_OVER = CommitAway("the occurrence is being handed over to its stor
 
 @dataclass(slots=True)
 class Part:
-    """Some of the fired runs of one job, handed over in one call, and the rows they were made of."""
+    """Some of the fired runs of one job, handed over in one call, and the rows they were made of.
+
+    After it all runs of the job up to `through` have been handed over, whatever the home counts as decided by it.
+    """
 
     job_id: str
     fired: Fired
     rows: Sequence[OccurrenceRow]
+    through: datetime
 
 
 class HomeStore(Protocol):
@@ -84,18 +89,20 @@ class LocalStore(MemoryStore):
     By job, `_after` is where its decisions in this store begin, and `_recorded_through` how far the home has recorded
     them. By handle in this store, `_keys` has the home's key of each occurrence that was handed over. While the part
     in `_sent` has no answer, its owner is unknown: no step of its occurrences is written, and their handles are in
-    `_in_doubt`. `_resting` has the `wake_at` of each job that is not planned for now.
+    `_in_doubt`. `_resting` has the `wake_at` of each job that is not planned for now. `_refused` are the jobs of which
+    the home has refused a part: it plans all their instants again.
     """
 
     def __init__(self, clock: Callable[[], datetime], home: HomeStore) -> None:
         super().__init__(clock)
-        self._home = home
+        self._tables, self._bell, self._home = self._shared.tables, self._shared.bell, home
         self._after: dict[str, datetime] = {}
         self._recorded_through: dict[str, datetime] = {}
         self._resting: dict[str, datetime | None] = {}
         self._keys: dict[int, ClaimKey] = {}
         self._sent: Part | None = None
         self._in_doubt: set[int] = set()
+        self._refused: set[str] = set()
         self._is_handing_over = False
 
     # ------------------------------------------------------------------------------------------------- firing
@@ -125,10 +132,13 @@ class LocalStore(MemoryStore):
         row.adjustments = {adjustment.at: adjustment for adjustment in snapshot.adjustments}
         row.reschedule, row.last_end = snapshot.reschedule, snapshot.last_end
         row.last_success, row.other_success = snapshot.last_success, snapshot.other_success
+        # A stop or restart that the home has obeyed is not obeyed here too.
+        row.stopped_at = snapshot.stopped_at
         row.revision += 1
         self._resting.pop(row.id, None)
+        self._refused.discard(row.id)
         self._tables.wake(row, snapshot.wake_at)
-        self._ring()
+        self._bell.ring()
 
     def rest(self) -> None:
         """Plan nothing more. Occurrences that exist run to their end."""
@@ -143,7 +153,7 @@ class LocalStore(MemoryStore):
         for id_, wake_at in self._resting.items():
             self._tables.wake(self._tables.jobs[id_], wake_at)
         self._resting.clear()
-        self._ring()
+        self._bell.ring()
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         """Write each plan, except while occurrences are handed over."""
@@ -187,10 +197,16 @@ class LocalStore(MemoryStore):
         """Stop handing over. Occurrences that were not sent stay in this store."""
         self._is_handing_over = False
 
-    def settle(self, handles: Sequence[int | None]) -> None:
-        """Record the home's answer. Runs with a handle belong to the home; the others are dropped here."""
+    def settle(self, handles: Sequence[int | None], *, is_refused: bool = False) -> None:
+        """Record the home's answer. Runs with a handle belong to the home; the others are dropped here.
+
+        If the home has refused the part, no later part of the job moves the home's watermark: it would pass over
+        instants of which the home knows nothing.
+        """
         part = self._sent
         assert part is not None, "an answer follows a part that was sent"
+        if is_refused:
+            self._refused.add(part.job_id)
         for row, handle in zip(part.rows, handles, strict=True):
             if row.owner is not None and handle is not None:
                 self._keys[row.handle] = ClaimKey(handle, row.fence, row.token)
@@ -198,7 +214,7 @@ class LocalStore(MemoryStore):
                 self._drop(row)
         job = self._tables.jobs[part.job_id]
         job.spans = [span for span in job.spans if span not in part.fired.spans]
-        self._recorded_through[job.id] = max(self._recorded_through[job.id], part.fired.through)
+        self._recorded_through[job.id] = max(self._recorded_through[job.id], part.through)
         self._sent = None
         self._in_doubt.clear()
 
@@ -207,14 +223,15 @@ class LocalStore(MemoryStore):
         left = [occurrence for occurrence in job.history if occurrence.handle not in self._keys]
         rows, is_last, after = left[:RUNS_AT_ONCE], len(left) <= RUNS_AT_ONCE, self._after[job.id]
         runs = tuple(_fired(row, node) for row in rows)
-        fired = Fired(after, job.watermark, runs, tuple(job.spans)) if is_last else Fired(after, after, runs)
+        is_whole = is_last and job.id not in self._refused
+        fired = Fired(after, job.watermark, runs, tuple(job.spans)) if is_whole else Fired(after, after, runs)
         for row in rows:
             if row.owner is not None:
                 self._in_doubt.add(row.handle)
             elif row.status not in ENDED:
                 # Any node may claim it at the home from now on.
                 self._tables.remove(row)
-        return Part(job.id, fired, rows)
+        return Part(job.id, fired, rows, job.watermark if is_last else after)
 
     def _drop(self, row: OccurrenceRow) -> None:
         """Delete the occurrence. The next beat tells its owner."""
@@ -318,7 +335,7 @@ class LocalStore(MemoryStore):
             for (task, number), attempt in row.attempts.items():
                 if attempt.started_at is not None and (attempt.log or attempt.progress or attempt.handed_to):
                     fence = row.fence - 1 if row.status in ENDED else row.fence
-                    claim = replace(self._claim_of(row), key=ClaimKey(handle, fence, row.token))
+                    claim = replace(claim_of(row), key=ClaimKey(handle, fence, row.token))
                     told = attempt.progress, attempt.log, attempt.handed_to
                     notes.append((claim, Note(task, number, attempt.started_at, *told)))
         return notes
@@ -359,11 +376,14 @@ def _fired(row: OccurrenceRow, node: str) -> FiredRun:
     )
 
 
-def _rows(row: OccurrenceRow) -> tuple[Row, ...]:
+def _rows(row: OccurrenceRow) -> tuple[RunRow, ...]:
     rows = [
-        Row(task, number, attempt.status, attempt.started_at, attempt.ended_at, attempt.error, row.runs[task])
+        RunRow(task, number, attempt.status, attempt.started_at, attempt.ended_at, attempt.error, row.runs[task])
         for (task, number), attempt in sorted(row.attempts.items())
         if task in row.runs
     ]
     tried = {attempt.task for attempt in rows}
-    return (*rows, *(Row(task, 0, None, None, None, None, run) for task, run in row.runs.items() if task not in tried))
+    return (
+        *rows,
+        *(RunRow(task, 0, None, None, None, None, run) for task, run in row.runs.items() if task not in tried),
+    )

@@ -25,18 +25,22 @@ from everytick.domain.promises import (
     promises_of,
 )
 from everytick.stores.base import Commit, NodeScope
-from everytick.stores.memory.planning import Planning
+from everytick.stores.memory.base import Shared
+from everytick.stores.memory.due import DueJobs
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-class PromiseVerbs(Planning):
+class PromiseVerbs:
     """Promises and breaches."""
 
-    async def promises(self, scope: NodeScope, limit: int) -> DuePromises:
+    def __init__(self, shared: Shared, due: DueJobs) -> None:
+        self._shared, self._tables, self._due = shared, shared.tables, due
+
+    def promises(self, scope: NodeScope, limit: int) -> DuePromises:
         """Return up to `limit` promises that may be broken now, and breaches that were not told for a while."""
-        now = self._now()
+        now = self._shared.now()
         due = [
             (state.check_at, row.id, str(kind), row, state)
             for row in self._tables.jobs.values()
@@ -44,34 +48,35 @@ class PromiseVerbs(Planning):
             if state.check_at is not None
             and state.check_at <= (now if row.needs in scope.met else now - JUDGED_BY_ANY_AFTER)
         ]
-        found = [
-            self._promise_snapshot(row, state, now) for *_, row, state in sorted(due, key=lambda each: each[:3])[:limit]
+        snapshots = [
+            self._promise_snapshot(row, state, now)
+            for *_, row, state in sorted(due, key=lambda place: place[:3])[:limit]
         ]
         owed = [
-            each
+            known
             for row in self._tables.jobs.values()
-            for each in row.breaches.values()
-            if (each.is_begin_owed or each.is_end_owed) and each.breach.found_at <= now - 2 * JUDGED_BY_ANY_AFTER
+            for known in row.breaches.values()
+            if (known.is_begin_owed or known.is_end_owed) and known.breach.found_at <= now - 2 * JUDGED_BY_ANY_AFTER
         ]
-        owed.sort(key=lambda each: (each.breach.found_at, each.job_id, str(each.breach.kind), each.breach.broken_for))
-        return DuePromises(now, tuple(found), tuple(owed[:limit]))
+        owed.sort(
+            key=lambda known: (known.breach.found_at, known.job_id, str(known.breach.kind), known.breach.broken_for)
+        )
+        return DuePromises(now, tuple(snapshots), tuple(owed[:limit]))
 
     def _promise_snapshot(self, row: JobRow, state: PromiseState, now: datetime) -> PromiseSnapshot:
-        seen, after = self._snapshot(row, now), state.judged_through
+        seen, after = self._due.snapshot(row, now), state.judged_through
         if state.kind is PromiseKind.SUCCESS_WITHIN:
             return PromiseSnapshot(row.id, state, seen)
-        runs = takewhile(lambda each: each.creation.scheduled_for <= now, row.history.since((after + MICROSECOND,)))
+        runs = takewhile(lambda run: run.creation.scheduled_for <= now, row.history.since((after + MICROSECOND,)))
         spans = sorted((span for span in row.spans if span.through > after), key=lambda span: span.through)
         read = tuple(map(_run, islice(runs, READ_AT_ONCE)))
         return PromiseSnapshot(row.id, state, seen, read, tuple(spans[:READ_AT_ONCE]))
 
-    async def commit_promises(
-        self, judgements: Sequence[Judgement], told: Sequence[OwedBreach] = ()
-    ) -> Sequence[Commit]:
+    def commit_promises(self, judgements: Sequence[Judgement], told: Sequence[OwedBreach] = ()) -> Sequence[Commit]:
         """Write each whole judgement whose promise still has the revision that was read, and what was told."""
-        for each in told:
-            self._tell_breach(each)
-        return [self._commit_promise(each) for each in judgements]
+        for owed in told:
+            self._tell_breach(owed)
+        return [self._commit_promise(judgement) for judgement in judgements]
 
     def _tell_breach(self, told: OwedBreach) -> None:
         row = self._tables.jobs.get(told.job_id)
@@ -90,9 +95,9 @@ class PromiseVerbs(Planning):
         for breach in judgement.breaches:
             self._write_breach(row, breach)
         if judgement.breaches:
-            kept_since = self._now() - BREACHES_KEPT
+            kept_since = self._shared.now() - BREACHES_KEPT
             forgotten = [
-                key for key, each in row.breaches.items() if each.breach.ended_at and each.breach.ended_at < kept_since
+                key for key, owed in row.breaches.items() if owed.breach.ended_at and owed.breach.ended_at < kept_since
             ]
             for key in forgotten:
                 del row.breaches[key]
@@ -104,26 +109,28 @@ class PromiseVerbs(Planning):
         known = row.breaches.get(key)
         row.breaches[key] = OwedBreach(row.id, breach, known is None or known.is_begin_owed, is_end_owed)
 
-    def _promised(self, asked: Promises) -> Sequence[PromiseRecord]:
+    def promised(self, asked: Promises) -> Sequence[PromiseRecord]:
+        """Return the promises of jobs in service, the one that is judged next first."""
         rows = [row for row in self._tables.jobs.values() if row.removed_at is None]
-        found = [
+        records = [
             PromiseRecord(row.id, row.name, state)
             for row in rows
             if asked.job_ids is None or row.id in asked.job_ids
             for state in row.promises.values()
         ]
-        return sorted(found, key=_soonest)[: asked.limit]
+        return sorted(records, key=_soonest)[: asked.limit]
 
-    def _breaches(self, asked: Breaches) -> Sequence[BreachRecord]:
-        found = [
-            BreachRecord(row.id, row.name, each.breach)
+    def breaches(self, asked: Breaches) -> Sequence[BreachRecord]:
+        """Return breaches, newest first."""
+        records = [
+            BreachRecord(row.id, row.name, owed.breach)
             for row in self._tables.jobs.values()
             if asked.job_id in (None, row.id)
-            for each in row.breaches.values()
-            if not asked.is_open or each.breach.ended_at is None
+            for owed in row.breaches.values()
+            if not asked.is_open or owed.breach.ended_at is None
         ]
-        found.sort(key=lambda each: (each.job, str(each.breach.kind), each.breach.broken_for))
-        return sorted(found, key=lambda each: each.breach.due_at, reverse=True)[: asked.limit]
+        records.sort(key=lambda record: (record.job, str(record.breach.kind), record.breach.broken_for))
+        return sorted(records, key=lambda record: record.breach.due_at, reverse=True)[: asked.limit]
 
 
 def _run(row: OccurrenceRow) -> PromisedRun:
@@ -149,9 +156,9 @@ def _soonest(record: PromiseRecord) -> tuple[bool, datetime, str, str]:
 def keep_promises(row: JobRow, job: Job, now: datetime) -> None:
     """Let the promises of this definition hold, and end those that the job makes no more."""
     wanted = promises_of(job.settings)
-    for key, each in row.breaches.items():
-        if key[0] not in wanted and each.breach.ended_at is None:
-            row.breaches[key] = replace(each, breach=replace(each.breach, ended_at=now, is_withdrawn=True))
+    for key, owed in row.breaches.items():
+        if key[0] not in wanted and owed.breach.ended_at is None:
+            row.breaches[key] = replace(owed, breach=replace(owed.breach, ended_at=now, is_withdrawn=True))
     kept = {}
     for kind in wanted:
         since = row.created_at if kind is PromiseKind.SUCCESS_WITHIN else now

@@ -4,26 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta
 from heapq import merge
 from itertools import chain, islice, takewhile
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.headlines import fingerprint
-from everytick.domain.lookups import (
-    Breaches,
-    ComingRuns,
-    Editions,
-    LaterRequests,
-    LimitsAndBrakes,
-    NewestBackfills,
-    ParkedJobs,
-    Promises,
-    Spans,
-    SpansOfJobs,
-    UndefinedJobs,
-)
 from everytick.domain.questions import (
     COUNTED,
     LATEST,
+    MOST_IN_A_LANE,
     RUNS_MEASURED,
     Alike,
     Bucket,
@@ -43,62 +31,57 @@ from everytick.domain.questions import (
     Lengths,
     Question,
     QuestionBatch,
+    QueueWait,
     Tally,
     TimeWindow,
+    WaitingInQueues,
     buckets_of,
     days_of,
     failures_of,
     lengths_of,
     tally_of,
+    waits_of,
     why_of,
     with_headlines,
 )
 from everytick.domain.statuses import ENDED, FAILURES, OccurrenceStatus
-from everytick.stores.base import WholeRuns
-from everytick.stores.memory.definers import Definers
-from everytick.stores.memory.history import HistoryVerbs
-from everytick.stores.memory.promises import PromiseVerbs
+from everytick.stores.memory.base import Shared
+from everytick.stores.memory.ordered import Ordered
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
 
 A = TypeVar("A")
 
 
-class QuestionVerbs(PromiseVerbs, Definers, HistoryVerbs):
-    """Answers from all rows that exist; what retention forgot is counted in `JobRow.forgotten`."""
+Answers: TypeAlias = Mapping[type[Any], Callable[[Any], Any]]
+"""The function that answers each type of question."""
 
-    folds_at_once: ClassVar[int] = 1
 
-    async def ask(self, question: Question[A]) -> A:
-        """Answer one of the questions in `domain.questions` and `domain.lookups`."""
-        answers: Mapping[type[Any], Callable[[Any], Any]] = {
+class QuestionVerbs:
+    """Answers from all rows that exist; what retention forgot is counted in `JobRow.forgotten`.
+
+    `others` answer the questions of other parts.
+    """
+
+    def __init__(self, shared: Shared, others: Answers) -> None:
+        self._shared, self._tables = shared, shared.tables
+        self._answers: Answers = {
+            **others,
             TimeWindow: self._window,
             LastRuns: self._last_runs,
+            WaitingInQueues: self._waits,
             Counts: self._counts,
             Buckets: self._buckets,
             Lengths: self._lengths,
             Days: self._days,
             Alike: self._alike,
             Coverage: self._coverage,
-            ParkedJobs: self._parked,
-            Editions: self._editions,
-            LaterRequests: self._later,
-            ComingRuns: self._coming,
-            NewestBackfills: self._newest_backfills,
-            Spans: self._spans,
-            SpansOfJobs: self._spans_of_jobs,
-            WholeRuns: self._wholes,
-            Promises: self._promised,
-            Breaches: self._breaches,
-            LimitsAndBrakes: self._limits,
-            UndefinedJobs: self._undefined,
         }
-        if isinstance(question, QuestionBatch):
-            return cast("A", tuple([await self.ask(each) for each in question.questions]))
-        return cast("A", answers[type(question)](question))
 
-    async def fold(self, limit: int = 1000) -> int:
-        """Return 0: every answer is read from the rows."""
-        return 0
+    def ask(self, question: Question[A]) -> A:
+        """Answer one of the questions in `domain.questions` and `domain.lookups`."""
+        if isinstance(question, QuestionBatch):
+            return cast("A", tuple([self.ask(part) for part in question.questions]))
+        return cast("A", self._answers[type(question)](question))
 
     def _jobs_of(self, job_ids: Iterable[str] | None) -> list[JobRow]:
         jobs = self._tables.jobs
@@ -108,12 +91,18 @@ class QuestionVerbs(PromiseVerbs, Definers, HistoryVerbs):
         jobs = self._jobs_of(asked.job_ids)
         held = (row for job in jobs for row in job.busy if row.owner is not None)
         early = sorted((row for row in held if row.creation.scheduled_for <= asked.after), key=_place, reverse=True)
-        found = list(islice(chain(_newest(jobs, asked.after, asked.through), early), asked.limit + 1))
-        return Glances(tuple(map(_glance, found[: asked.limit])), len(found) > asked.limit)
+        rows = list(islice(chain(_newest(jobs, asked.after, asked.through), early), asked.limit + 1))
+        return Glances(tuple(map(_glance, rows[: asked.limit])), len(rows) > asked.limit)
 
     def _last_runs(self, asked: LastRuns) -> dict[str, tuple[Glance, ...]]:
         jobs = self._jobs_of(asked.job_ids)
         return {job.id: tuple(map(_glance, islice(reversed(job.history), asked.count))) for job in jobs if job.history}
+
+    def _waits(self, _: WaitingInQueues) -> tuple[QueueWait, ...]:
+        now, early = self._shared.now(), self._tables.early
+        lanes = [*_ready_lanes(self._tables.ready), *((needs, rows.through(now)) for needs, rows in early.items())]
+        waiting = ((needs, [*_first_waiting(rows, now)]) for needs, rows in lanes)
+        return waits_of((needs, len(moments), min(moments)) for needs, moments in waiting if moments)
 
     def _counts(self, asked: Counts) -> Tally:
         jobs = self._jobs_of(None if asked.job_id is None else (asked.job_id,))
@@ -123,7 +112,7 @@ class QuestionVerbs(PromiseVerbs, Definers, HistoryVerbs):
 
     def _buckets(self, asked: Buckets) -> tuple[Bucket, ...]:
         jobs = self._jobs_of(asked.job_ids)
-        first = asked.known_from(self._now())
+        first = asked.known_from(self._shared.now())
         rows = _newest(jobs, first - MICROSECOND, asked.end - MICROSECOND)
         if asked.by is By.JOB:
             cells = [(_at(row), row.job.id, row.status, 1) for row in islice(rows, asked.MOST_LOOKED_AT)]
@@ -138,8 +127,8 @@ class QuestionVerbs(PromiseVerbs, Definers, HistoryVerbs):
         return buckets_of(cells, asked.step)
 
     def _lengths(self, asked: Lengths) -> dict[str, JobLengths]:
-        found = {job.id: lengths_of(_lengths_of(job)) for job in self._jobs_of(asked.job_ids)}
-        return {id_: lengths for id_, lengths in found.items() if lengths is not None}
+        measured = {job.id: lengths_of(_lengths_of(job)) for job in self._jobs_of(asked.job_ids)}
+        return {id_: lengths for id_, lengths in measured.items() if lengths is not None}
 
     def _days(self, asked: Days) -> tuple[DayTally, ...]:
         cells = [
@@ -154,13 +143,32 @@ class QuestionVerbs(PromiseVerbs, Definers, HistoryVerbs):
         rows = (row for row in self._tables.occurrences.values() if row.status in FAILURES)
         since = [row for row in rows if row.ended_at is not None and row.ended_at > asked.since]
         kinds = map(_lone, since)
-        found = failures_of((each for each in kinds if asked.fingerprint in (None, each.fingerprint)), asked.limit)
-        return with_headlines(found, {row.id: row.error for row in since})
+        failures = failures_of((kind for kind in kinds if asked.fingerprint in (None, kind.fingerprint)), asked.limit)
+        return with_headlines(failures, {row.id: row.error for row in since})
 
     def _coverage(self, asked: Coverage) -> CoveredRuns:
         rows = reversed([*_newest(self._jobs_of((asked.job_id,)), asked.after, asked.through)])
-        found = list(islice(rows, asked.limit + 1))
-        return CoveredRuns(tuple(map(_covered, found[: asked.limit])), len(found) > asked.limit)
+        page = list(islice(rows, asked.limit + 1))
+        return CoveredRuns(tuple(map(_covered, page[: asked.limit])), len(page) > asked.limit)
+
+
+def _ready_lanes(ready: Mapping[str, Ordered[OccurrenceRow]]) -> Iterator[tuple[str, Iterator[OccurrenceRow]]]:
+    """Give the lanes of each text of needs, one for each priority: the first rows are the first in line."""
+    for needs, rows in ready.items():
+        first = next(iter(rows), None)
+        while first is not None:
+            yield needs, _of_priority(rows, first.priority)
+            first = next(rows.since((1 - first.priority,)), None)
+
+
+def _of_priority(rows: Ordered[OccurrenceRow], priority: int) -> Iterator[OccurrenceRow]:
+    return takewhile(lambda row: row.priority == priority, rows.since((-priority,)))
+
+
+def _first_waiting(rows: Iterator[OccurrenceRow], now: datetime) -> Iterator[datetime]:
+    """Give since when the first occurrences of a lane are ready, without those that are between two attempts."""
+    waiting = (row.ready_at for row in rows if row.status is OccurrenceStatus.PENDING and row.ready_at <= now)
+    return islice(waiting, MOST_IN_A_LANE)
 
 
 def _place(row: OccurrenceRow) -> tuple[datetime, str]:

@@ -5,30 +5,34 @@ from datetime import datetime
 
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.stores.memory.planning import Planning
+from everytick.stores.memory.base import Shared
+from everytick.stores.memory.occurrences import Occurrences, note_end, note_failure
 from everytick.stores.memory.rows import AttemptRow, JobRow
 
 _S = OccurrenceStatus
 
 
-class Recording(Planning):
+class Recording:
     """Runs that began while this store was away."""
 
-    async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
+    def __init__(self, shared: Shared, occurrences: Occurrences) -> None:
+        self._shared, self._tables, self._occurrences = shared, shared.tables, occurrences
+
+    def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
         """Record the runs that a node fired while this store was away. Return the handle of each run, or None."""
-        row, now = self._job(job_id), self._now()
+        row, now = self._shared.job(job_id), self._shared.now()
         told = {run.creation.id for run in fired.runs if self._was_told(run)}
         handles = [self._record_run(row, run, now) for run in fired.runs]
         for ended_at, handle, run in fired.ends(handles):
-            self._note_end(self._tables.handles[handle], ended_at, run.failure, is_new=run.creation.id not in told)
+            note_end(self._tables.handles[handle], ended_at, run.failure, is_new=run.creation.id not in told)
         row.spans += [span for span in fired.spans if span.after >= row.watermark]
         if row.watermark >= fired.after:
             row.watermark = max(row.watermark, fired.through)
         row.revision += 1
         for owner in {run.owner for run in fired.runs if run.owner is not None}:
             # Like a claim it counts as a beat, so that no reaper takes the runs over at once.
-            self._hear(owner, now)
-        self._wake(row, now)
+            self._shared.record_beat(owner, now)
+        self._shared.wake(row, now)
         return handles
 
     def _was_told(self, run: FiredRun) -> bool:
@@ -44,9 +48,9 @@ class Recording(Planning):
                 return None
             # This store planned the instant and no node has begun it: the fired run takes its place.
             self._tables.remove(known)
-        self._create(job, run.creation, now)
+        self._occurrences.create(job, run.creation, now)
         made = self._tables.occurrences[run.creation.id]
-        self._note_failure(job, run.rows)
+        note_failure(job, run.rows)
         for row in run.rows:
             made.runs[row.task] = row.run
             if row.attempt is not None:

@@ -23,6 +23,7 @@ from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, Edition, Ended, P
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Rules, RunState, deadline, rules_of
 from everytick.domain.upcoming import NOTHING_COMING, Coming
+from everytick.domain.values import value
 from everytick.stores.memory.ordered import Ordered, Place
 
 _S = OccurrenceStatus
@@ -131,6 +132,7 @@ class JobRow:
     run_count: int = 0
     last_error: str | None = None
     narrowed_at: datetime | None = None
+    stopped_at: datetime | None = None
     plan_token: int | None = None
     parked_reason: str | None = None
     last_failure_at: datetime | None = None
@@ -183,20 +185,20 @@ class JobRow:
 
     def scheduled_for(self, instant: datetime) -> Iterator["OccurrenceRow"]:
         """Give the occurrences that stand at this very time."""
-        return takewhile(lambda each: each.creation.scheduled_for == instant, self.history.since((instant,)))
+        return takewhile(lambda run: run.creation.scheduled_for == instant, self.history.since((instant,)))
 
     def open_backfills(self) -> list[BackfillRow]:
         """Return the backfills that are approved and not filled, in the order in which they run."""
-        running = [each for each in self.backfills.values() if each.status is BackfillStatus.RUNNING]
-        return sorted(running, key=lambda each: each.place)
+        running = [backfill for backfill in self.backfills.values() if backfill.status is BackfillStatus.RUNNING]
+        return sorted(running, key=lambda backfill: backfill.place)
 
     def pause_at(self, now: datetime) -> PausedSpan | None:
         """Return the pause that holds the schedule now."""
         return next((pause for pause in self.pauses if pause.holds(now)), None)
 
     def was_changed_after(self, moment: datetime) -> bool:
-        """Whether its newest version, a pause, a resume or a reschedule was written at a later time than this."""
-        changes = [self.editions[-1].job.updated_at, *(pause.told_at for pause in self.pauses)]
+        """Whether its newest version, a pause, a resume, a reschedule or a stop is of a later time than this."""
+        changes = [self.editions[-1].job.updated_at, self.stopped_at, *(pause.told_at for pause in self.pauses)]
         if self.reschedule is not None:
             changes.append(self.reschedule.made_at)
         return any(at is not None and at > moment for at in changes)
@@ -342,3 +344,11 @@ class CountedStart:
     handle: int
     fence: int
     at: datetime
+
+
+@value
+class UnreadableJob:
+    """A job whose definition this process cannot read, and why."""
+
+    name: str
+    reason: str

@@ -8,14 +8,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from everytick.domain.occurrence import Cause
 from everytick.domain.questions import CELL, step_of
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import BUSY, ENDED, OccurrenceStatus
 from everytick.stores.memory.ordered import Ordered
-from everytick.stores.memory.rows import IndexEntry, JobRow, OccurrenceRow
+from everytick.stores.memory.rows import CountedStart, IndexEntry, JobRow, NodeRow, OccurrenceRow, UnreadableJob
+
+if TYPE_CHECKING:
+    from everytick.domain.deeds import Deed
+    from everytick.domain.definers import NameSet
+    from everytick.domain.limits import LimitChange, Reach
+    from everytick.domain.people import SignInFailures, Token, User, WebSession
 
 _S = OccurrenceStatus
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
@@ -51,6 +57,10 @@ class Tables:
     occurrences whose report is due. `owned` are the occurrences of each node by handle. `needs` are all texts of
     needs that a job or occurrence has had. `open_requests` finds requests by the id of their occurrence, `dependents`
     the ids of the jobs that depend on a job. `forgotten` counts deleted occurrences by step of time, band and status.
+
+    `nodes` are by id, `name_sets` by hash, `reaches` and the `starts` that they count by the name of the reach.
+    `users`, `tokens`, `sessions` and `failures` to sign in are what is known of people, `deeds` what they did.
+    `unreadable` are jobs whose definition this process cannot read, by id: a copy of the rows of others may have some.
     """
 
     def __init__(self) -> None:
@@ -61,13 +71,25 @@ class Tables:
         self.occurrences: dict[str, OccurrenceRow] = {}
         self.dependents: dict[str, dict[str, None]] = defaultdict(dict)
         self.open_requests: dict[str, dict[tuple[Cause, str], JobRow]] = defaultdict(dict)
-        self._numbers: Iterator[int] = count(1)
+        self.new_places: Iterator[int] = count(1)
+        self.new_handles: Iterator[int] = count(1)
         self.handles: dict[int, OccurrenceRow] = {}
         self.ready: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.early: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.owned: dict[str, dict[int, OccurrenceRow]] = defaultdict(dict)
         self.unreported: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.forgotten: dict[tuple[datetime, str, OccurrenceStatus], int] = {}
+        self.nodes: dict[str, NodeRow] = {}
+        self.name_sets: dict[str, NameSet] = {}
+        self.reaches: dict[str, Reach] = {}
+        self.starts: dict[str, list[CountedStart]] = defaultdict(list)
+        self.limit_changes: list[LimitChange] = []
+        self.users: dict[str, User] = {}
+        self.tokens: dict[str, Token] = {}
+        self.sessions: dict[str, WebSession] = {}
+        self.failures: dict[str, SignInFailures] = {}
+        self.deeds: list[Deed] = []
+        self.unreadable: dict[str, UnreadableJob] = {}
         self.time = datetime.min.replace(tzinfo=UTC)
 
     # -------------------------------------------------------------------------------------------------------- jobs
@@ -105,7 +127,7 @@ class Tables:
         """Add the request behind the others."""
         key = request.cause, request.key
         row.requests[key] = request
-        row.places[key] = place = (request.due_at or AT_ONCE, next(self._numbers), request)
+        row.places[key] = place = (request.due_at or AT_ONCE, next(self.new_places), request)
         row.asked.add(place)
         self.open_requests[request.occurrence_id(row.id)][key] = row
 
@@ -172,7 +194,7 @@ class Tables:
         self._change_owner(row, owner)
 
     def touch(self, row: OccurrenceRow) -> None:
-        """Hear that a verb has changed a column that no index uses, of a row that it found through its job or owner.
+        """Note that a verb has changed a column that no index uses, of a row that it found through its job or owner.
 
         This does nothing here. The store in Redis writes the row.
         """
@@ -224,7 +246,7 @@ class Tables:
         cell = step_of(row.creation.scheduled_for, CELL), row.band, row.status
         self.forgotten[cell] = self.forgotten.get(cell, 0) + 1
 
-    def ripen(self, needs: Iterable[str]) -> None:
+    def release_early(self, needs: Iterable[str]) -> None:
         """Move early occurrences to the ready ones if their `ready_at` has come. They stay if the clock is set back.
 
         Only a claim does so, for the needs that it asks for: what no node has asked for is early again then.

@@ -215,7 +215,7 @@ class PostgresSide:
                 if wait is None:
                     reason = "other sessions hold its tables: try again when fewer statements run long"
                     raise Contended(self.where, reason) from cause
-                await sleep(wait / 1_000 * (0.5 + random.random()))
+                await sleep(wait / 1_000 * (0.5 + random.random()))  # noqa: S311, a spread is no secret
 
 
 class _Unlocked(Exception):

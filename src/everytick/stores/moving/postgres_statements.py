@@ -82,12 +82,12 @@ def _as_in_sqlite(table: str, own: Mapping[str, Column]) -> Sequence[Column]:
 
 def key_out(columns: Sequence[Column], name: str, before: str) -> str:
     """Return a column of the key as SQLite holds it."""
-    return next(each for each in columns if each.name == name).out(before)
+    return next(column for column in columns if column.name == name).out(before)
 
 
 def key_in(table: MovedTable, columns: TableColumns) -> str:
     """Return the keys that are sent, a list for each column, as rows `k` with the table's own types."""
-    known = {each.name: each for each in columns[table.name]}
+    known = {column.name: column for column in columns[table.name]}
     sent = ", ".join(f"${place}::{known[name].sent}[]" for place, name in enumerate(table.key, 1))
     read = ", ".join(
         f"{_IN.get(known[name].type, '{0}').format(f's{place}')} as {name}" for place, name in enumerate(table.key, 1)
@@ -105,7 +105,7 @@ def _same_key(table: MovedTable) -> str:
 
 def _selected(table: MovedTable, columns: TableColumns) -> str:
     if table.name != "job_state":
-        return f"select {', '.join(each.out() for each in columns[table.name])} from everytick.{table.name} t"
+        return f"select {', '.join(column.out() for column in columns[table.name])} from everytick.{table.name} t"
     own = {
         "woken": "t.woken + coalesce(w.count, 0)",
         "planned_woken": "t.woken",
@@ -113,7 +113,9 @@ def _selected(table: MovedTable, columns: TableColumns) -> str:
         "run_count": "coalesce(e.run_count, 0)",
     }
     ends = ("last_error", "last_failure_at", *(f"{end}_{part}" for end in _ENDS for part in _PARTS))
-    read = [own.get(each.name) or each.out("e." if each.name in ends else "t.") for each in columns["job_state"]]
+    read = [
+        own.get(column.name) or column.out("e." if column.name in ends else "t.") for column in columns["job_state"]
+    ]
     return (
         f"select {', '.join(read)} from everytick.job_state t left join everytick.job_ends e on e.job_key = t.job_key"
         " left join (select job_key, count(*) as count, (array_agg(wake_at order by wake_key desc))[1] as wake_at"
@@ -156,11 +158,11 @@ def deletes(table: MovedTable, columns: TableColumns) -> Sequence[str]:
 def inserts(table: MovedTable, columns: TableColumns) -> Sequence[str]:
     """Return the statements that insert rows which are sent a list for each column."""
     sent = columns[table.name]
-    names = ", ".join(each.name for each in sent)
-    rows = f"unnest({', '.join(f'${place}::{each.sent}[]' for place, each in enumerate(sent, 1))}) r ({names})"
+    names = ", ".join(column.name for column in sent)
+    rows = f"unnest({', '.join(f'${place}::{column.sent}[]' for place, column in enumerate(sent, 1))}) r ({names})"
     if table.name == "job_state":
         return [_insert_job_states(sent, rows), _insert_tallies(rows), _insert_wakes(rows)]
-    given = {each.name: _IN.get(each.type, "{0}").format(f"r.{each.name}") for each in sent}
+    given = {column.name: _IN.get(column.type, "{0}").format(f"r.{column.name}") for column in sent}
     if table.name == "occurrence":
         given["line_at"] = _MOMENT.format("coalesce(r.line_at, r.scheduled_for)")
         given["has_rows"] = "true"
@@ -177,8 +179,8 @@ def _insert(table: str, given: Mapping[str, str], rows: str) -> str:
 def _insert_job_states(sent: Sequence[Column], rows: str) -> str:
     from everytick.stores.moving.tables import ONLY_SQLITE_COLUMNS
 
-    kept = [each for each in sent if each.name not in ONLY_SQLITE_COLUMNS["job_state"]]
-    given = {each.name: _IN.get(each.type, "{0}").format(f"r.{each.name}") for each in kept}
+    kept = [column for column in sent if column.name not in ONLY_SQLITE_COLUMNS["job_state"]]
+    given = {column.name: _IN.get(column.type, "{0}").format(f"r.{column.name}") for column in kept}
     given["woken"] = f"case when {_WOKEN} then r.planned_woken else r.woken end"
     return _insert("job_state", given, rows)
 

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from everytick.stores.moving.base import ROWS_AT_ONCE, Changes, Contents, changes_of
 from everytick.stores.moving.marks import ARRIVED, CHANGES, FOLLOWING, SOURCE, TABLE, TARGET, MoveMark, MoveMarks
 from everytick.stores.moving.tables import BORN_WITH_ROWS, BY_NAME, TABLES, Key, MovedTable, Row
-from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.opening import MIGRATIONS, Driver, applied, connect, marks_in, patiently, prepare
+from everytick.stores.sqlite.thread_calls import in_own_thread
 
 T = TypeVar("T")
 
@@ -93,19 +93,19 @@ class SqliteSide:
             await session.do(lambda db: db.execute(f"delete from {TABLE} where role = ?", (SOURCE,)))
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator["SqliteReading"]:
+    async def reading(self) -> AsyncIterator["SqliteSession"]:
         """Read the file as of now, beside those who write to it."""
         async with self._transaction("deferred") as session:
             yield session
 
     @asynccontextmanager
-    async def holding(self) -> AsyncIterator["SqliteHolding"]:
+    async def holding(self) -> AsyncIterator["SqliteSession"]:
         """Hold every writer."""
         async with self._transaction("immediate") as session:
             yield session
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator["SqliteWriting"]:
+    async def writing(self) -> AsyncIterator["SqliteSession"]:
         """Write to the file without its triggers and with foreign keys that are checked at the end."""
         async with self._transaction("immediate") as session:
             await session.do(lambda db: db.execute("pragma defer_foreign_keys = on"))
@@ -138,21 +138,23 @@ class SqliteSide:
             return work(self._connection)
 
     @asynccontextmanager
-    async def _transaction(self, kind: str) -> AsyncIterator["SqliteWriting"]:
+    async def _transaction(self, kind: str) -> AsyncIterator["SqliteSession"]:
         await self._do(lambda db: patiently(lambda: db.execute(f"begin {kind}")))
         try:
-            yield SqliteWriting(self._do)
+            yield SqliteSession(self._do)
         except BaseException:
             await asyncio.shield(self._do(_roll_back))
             raise
         await self._do(lambda db: patiently(lambda: db.execute("commit")))
 
 
-class SqliteReading:
+class SqliteSession:
     """The file within one transaction."""
 
     def __init__(self, do: Callable[..., Any]) -> None:
         self.do = do
+
+    # ---------------------------------------------------------------------------------------------------------- read
 
     async def rows(self, table: MovedTable) -> AsyncIterator[Sequence[Row]]:
         """Give all rows of a table, some at a time."""
@@ -193,17 +195,13 @@ class SqliteReading:
         found: Contents = await self.do(_contents)
         return found
 
-
-class SqliteHolding(SqliteReading):
-    """The file while no other connection can write."""
+    # ---------------------------------------------------------------------------------------------------------- shut
 
     async def shut(self, mark: MoveMark, words: str) -> None:
         """Refuse every write with these words from the commit on."""
         await self.do(lambda db: _shut(db, mark, words))
 
-
-class SqliteWriting(SqliteHolding):
-    """The file while it is filled."""
+    # ---------------------------------------------------------------------------------------------------------- fill
 
     async def empty(self) -> None:
         """Delete every row that is carried."""

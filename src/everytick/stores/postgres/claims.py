@@ -1,4 +1,4 @@
-"""Claims from rows: read by place and built in one go, since thousands of them are made in a second."""
+"""Claims from rows. Columns are read by place, since thousands of claims are made in a second."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -57,7 +57,7 @@ def place_in_line(row: Row) -> tuple[object, ...]:
 def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Claim:
     """Return a claim from its columns. Its record is made at the first access."""
     (
-        seq,
+        handle,
         id_,
         _,
         _,
@@ -80,12 +80,12 @@ def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Cla
         _,
         _,
         _,
-        number,
+        step_number,
         claimed_at,
         lost,
-        cancel,
+        cancel_reason,
         _,
-        token,
+        claim_token,
         _,
         found,
         holds_place,
@@ -108,7 +108,7 @@ def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Cla
     life = OccurrenceLife(
         status=STATUSES[status],
         runs=tuple(known.get(task.name, NOT_STARTED) for task in rules.tasks) if known else kept.rules.not_started,
-        number=number,
+        number=step_number,
         is_owned=owner is not None,
         ready_at=ready_at,
         started_at=started_at,
@@ -116,9 +116,9 @@ def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Cla
         ended_at=ended_at,
         error=error,
         lost=lost,
-        cancel=cancel,
+        cancel=cancel_reason,
     )
-    return Claim(ClaimKey(seq, fence, token), partial(_record, row, job.id, own), header, life, job)
+    return Claim(ClaimKey(handle, fence, claim_token), partial(_record, row, job.id, own), header, life, job)
 
 
 def _record(row: Row, job_id: str, own: Overrides) -> Occurrence:

@@ -12,6 +12,7 @@ Wire = tuple[int]
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _KEPT = 4096
+"""Times that each cache holds: a tick or claim has some dozens. A full cache is emptied."""
 
 # As the driver has them, without a zone.
 _ENDLESS: dict[Wire, datetime] = {(2**63 - 1,): datetime.max, (-(2**63),): datetime.min}  # noqa: DTZ901

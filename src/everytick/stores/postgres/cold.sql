@@ -1,7 +1,7 @@
 -- The statements of the shared verbs that PostgreSQL says in its own way; see stores/sql/queries.sql.
 
 -- held_of_job --
--- Returns how many occurrences of a job are in the hands of a node.
+-- Returns how many occurrences of a job a node holds.
 select count(*)::int as held
   from {schema}.occurrence o
  where o.handle = any(array(select a.handle from {schema}.active a where a.job_key = :job_key))
@@ -49,7 +49,7 @@ select coalesce(n.id, h.owner) as node_id, coalesce(n.beat_at, h.heard_at) as be
  order by coalesce(n.id, h.owner) collate "C";
 
 -- overdue --
--- Returns what is held past its deadline.
+-- Returns the occurrences that a node holds past their deadline.
 select o.owner, o.handle, o.fence, o.claim_token
   from {schema}.active a join {schema}.occurrence o on o.handle = a.handle
  where o.status < {first_ended} and o.owner is not null and o.deadline_at <= :now
@@ -214,7 +214,7 @@ select o.job_key, o.status, o.ended_at, o.covers_through
                       where o.job_key = asked.job_key and o.scheduled_for = asked.scheduled_for offset 0) o;
 
 -- put_back_in_line --
--- Lets what the schedule made and no node claimed wait: no claim of it commits after the pause.
+-- Queues what the schedule made and no node has claimed: no claim of it commits after the pause.
 update {schema}.occurrence o set status = {queued}, updated_at = :now
  where o.handle = any(array(
        select a.handle from {schema}.occurrence a
@@ -271,7 +271,9 @@ update {schema}.job_state s
                                                                          and coalesce(v.follows, v.version)), v.version)
                                      else s.oldest_version end
                            from {schema}.job_version v where v.job_key = s.job_key and v.version = s.version),
-       reschedule_made_at = case when s.reschedule_made_at > :now then :now else s.reschedule_made_at end
+       reschedule_made_at = case when s.reschedule_made_at > :now then :now else s.reschedule_made_at end,
+       stopped_at = case when s.stopped_at > :now then :now else s.stopped_at end,
+       narrowed_at = case when s.narrowed_at > :now then :now else s.narrowed_at end
  where s.job_key = :job_key;
 
 -- use_key --
@@ -413,10 +415,14 @@ update {schema}.occurrence set ready_at = :now, is_early = case when is_early th
    and status in ({pending}, {queued}) and created_at > :step_at and ready_at > :now;
 
 -- was_ahead --
--- Returns whether anything was written while the clock was ahead.
+-- Returns whether a node was heard of, or a job was decided or woken, while the clock was ahead. Of several wakes of a
+-- job the newest counts: one that was brought back has a newer wake.
 select exists (select from {schema}.node where beat_at > :step_at)
     or exists (select from {schema}.job_state where watermark > :step_at)
-    or exists (select from {schema}.wake where wake_at > :step_at) as was_ahead;
+    or exists (select from {schema}.wake w
+                where w.wake_at > :step_at
+                  and not exists (select from {schema}.wake n
+                                   where n.job_key = w.job_key and n.wake_key > w.wake_key)) as was_ahead;
 
 -- wake_jobs_ahead --
 -- Makes every job worth a look now that would be only later, by its newest wake or else by its last plan.
@@ -563,9 +569,10 @@ select o.handle, o.fence, o.job_key, o.version, o.needs, o.claimed_at
                       where o.handle = a.handle and o.status < {first_ended} and o.owner is not null offset 0) o
  order by o.handle;
 
--- ripen_lanes --
--- Lets early ones whose time has come stand in line, the longest-waiting first; what another holds is passed over.
-with ripe as materialized (
+-- release_early_in_lanes --
+-- Moves early occurrences to the ready ones once their ready_at has come, the longest-waiting first. Skips what another
+-- transaction holds.
+with due as materialized (
     select c.ctid as place, c.handle
       from {schema}.claimable c
      cross join lateral (select from {schema}.occurrence e where e.handle = c.handle for no key update skip locked) e
@@ -574,13 +581,13 @@ with ripe as materialized (
      limit 5000
        for update of c skip locked
 ), unlisted as (
-    delete from {schema}.claimable where ctid = any(array(select place from ripe))
+    delete from {schema}.claimable where ctid = any(array(select place from due))
     returning handle, id, line_at, ready_at, priority, needs
 ), listed as (
     insert into {schema}.claimable (handle, id, line_at, ready_at, priority, is_early, needs)
     select handle, id, line_at, ready_at, priority, false, needs from unlisted
 )
-update {schema}.occurrence o set is_early = false where o.handle = any(array(select handle from ripe));
+update {schema}.occurrence o set is_early = false where o.handle = any(array(select handle from due));
 
 -- ready_in_lanes --
 -- Returns what `ready_in_lane` does, of many texts of needs at once.

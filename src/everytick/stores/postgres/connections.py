@@ -6,11 +6,12 @@ Nothing here knows a table but the clock's.
 import asyncio
 import random
 import re
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from functools import wraps
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from everytick.domain.values import value
@@ -24,12 +25,11 @@ except ImportError:  # pragma: no cover - told once, with what to install
     raise MissingExtra("the PostgreSQL store", "postgres") from None
 
 from everytick.stores.postgres.failures import Failure, is_read_only, named
+from everytick.stores.postgres.pool import Connection as Connection
+from everytick.stores.postgres.pool import Pool
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-Connection: TypeAlias = Any
-"""An asyncpg connection; the driver ships no types."""
 
 Taken = asyncpg.UniqueViolationError
 """Another session took the name between our read and our write."""
@@ -38,9 +38,6 @@ Locked = asyncpg.LockNotAvailableError
 """Another session held the lock for longer than we wait."""
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-_HEARD_WITHIN = 1.0
-"""How many seconds the server has to cancel a statement; then its connection is cut."""
-
 _CUT = (
     OSError,
     asyncpg.InternalClientError,
@@ -63,6 +60,11 @@ empty: a plan that reads them whole would be kept while they fill. Where it has 
 dear that the server would compile the statement first, which takes a second. By an index rows come, and are locked, in
 the order of their keys, and by a bitmap they do not."""
 
+_PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": 15_000}
+"""A host that does not even say that a packet has come is dead after fifteen seconds. A verb would wait for its answer
+for ever, also where another host has the server's name by now; what it sends is given up after a quarter of an hour. A
+server that is busy or frozen is not concerned, since its host answers."""
+
 _CLOCK = """
 create table if not exists everytick.clock (at timestamptz not null);
 create or replace function everytick.everytick_now() returns timestamptz
@@ -84,10 +86,27 @@ def patiently(verb: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any
                 return await verb(*arguments, **named)
             except Contended:
                 # A random wait: the other session waits another time.
-                await asyncio.sleep(pause * (0.5 + random.random()))
+                await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311, a spread is no secret
         return await verb(*arguments, **named)
 
     return tried
+
+
+class ProbedConnection(asyncpg.Connection):  # type: ignore[misc,unused-ignore]
+    """A connection of the driver that ends when its host has died without a word."""
+
+    __slots__ = ()
+
+    def __init__(self, protocol: Any, transport: Any, *given: Any) -> None:
+        super().__init__(protocol, transport, *given)
+        line = transport.get_extra_info("socket")
+        if line is not None and line.family != getattr(socket, "AF_UNIX", None):
+            # Not every system knows each of them.
+            with suppress(OSError):
+                line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                for name, probe in _PROBES.items():
+                    if hasattr(socket, name):
+                        line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), probe)
 
 
 @value
@@ -120,7 +139,7 @@ def read_address(url: str, schema: str | None = None, pooling: bool | None = Non
 
 
 class Connections:
-    """A pool of connections. If the server does not answer, the caller gets `StoreUnavailable`."""
+    """Connections for verbs. If the server does not answer, the caller gets `StoreUnavailable`."""
 
     def __init__(
         self,
@@ -139,107 +158,94 @@ class Connections:
         self.identity: str | None = None
         self.refusals = 0
         """How often the server has refused to write."""
-        self._expired_at = 0
-        self._pool: Any = None
+        self._pool: Pool | None = None
 
     async def open(self) -> None:
-        """Open the pool."""
+        """Connect once, to know that the server answers."""
+        pool = Pool(self._new_connection, self._most, str(self.address))
         with self.answering():
-            pool = await asyncpg.create_pool(
-                self.address.url,
-                # With a least number the pool itself calls for the server while it is away, and logs each failure.
-                min_size=0,
-                max_size=self._most,
-                init=set_codecs,
-                reset=_nothing,
-                timeout=10,
-                **self._options(),
-            )
-            try:
-                async with pool.acquire():
-                    self._pool = pool
-            except BaseException:
-                pool.terminate()
-                raise
+            pool.give_back(await pool.take())
+        self._pool = pool
 
     async def close(self) -> None:
         """Close every connection. A second call does nothing."""
-        pool, self._pool = self._pool, None
+        pool = self._pool
         if pool is not None:
             try:
-                async with asyncio.timeout(5):
-                    await pool.close()
-            except TimeoutError:
-                pool.terminate()
+                # It gives out no connection from now on, and is there for those that are given back.
+                await pool.close()
+            finally:
+                if self._pool is pool:
+                    self._pool = None
 
     async def connect(self) -> Connection:
         """Return a connection outside of the pool, which the caller closes."""
         with self.answering():
             return await asyncpg.connect(self.address.url, timeout=10, **self._options())
 
+    async def _new_connection(self) -> Connection:
+        db = await asyncpg.connect(self.address.url, timeout=10, **self._options())
+        try:
+            await set_codecs(db)
+        except BaseException:
+            db.terminate()
+            raise
+        return db
+
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """Give a connection on which every statement commits by itself."""
         with self.answering():
             pool = self._pooled()
-            db = await self._acquired()
+            db = await pool.take()
             try:
                 await self.tell_time(db)
                 yield db
             except asyncio.CancelledError:
-                # Release it once only: the error of a second release would replace the cancellation.
-                await self._broken_off(db)
+                await _broken_off(pool, db)
                 raise
             except BaseException as error:
                 if isinstance(error, asyncpg.DataError):
                     # asyncpg may have sent the statement before it found a value that it cannot send. The server then
                     # waits for the rest in a transaction that no statement of ours would end.
                     self.drop(db)
-                await pool.release(db)
+                pool.give_back(db)
                 raise
-            await pool.release(db)
+            pool.give_back(db)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """Give a connection whose statements commit together, or not at all."""
-        async with self.connection() as db:
-            begun = db.transaction()
-            try:
-                await begun.start()
-                try:
-                    yield db
-                except asyncio.CancelledError:
-                    raise
-                except BaseException:
-                    await begun.rollback()
-                    raise
-                await begun.commit()
-            except asyncio.CancelledError:
-                # No rollback statement, which would wait for the server: it rolls back when the connection is closed.
-                self.drop(db)
-                raise
-
-    async def _broken_off(self, db: Connection) -> None:
-        """Release a connection whose caller stopped waiting, without waiting for a server that may be frozen."""
-        with suppress(*Failure):
-            await self._pooled().release(db, timeout=_HEARD_WITHIN)
+    async def transaction(self, **kind: Any) -> AsyncIterator[Connection]:
+        """Give a connection whose statements commit together, or not at all. `kind` is the driver's."""
+        async with self.connection() as db, in_transaction(db, **kind):
+            yield db
 
     async def borrow(self) -> Connection:
         """Return a connection that must be passed to `give_back` later."""
         with self.answering():
-            db = await self._acquired()
-            await self.tell_time(db)
+            pool = self._pooled()
+            db = await pool.take()
+            try:
+                await self.tell_time(db)
+            except BaseException:
+                pool.end(db)
+                raise
             return db
 
-    async def give_back(self, db: Connection) -> None:
+    async def break_off(self, db: Connection) -> None:
+        """Close a borrowed connection whose caller was canceled. What it has open is rolled back."""
+        if self._pool is not None:
+            await _broken_off(self._pool, db)
+
+    def give_back(self, db: Connection) -> None:
         """Release a borrowed connection. A lost one is dropped."""
-        with self.answering():
-            await self._pooled().release(db)
+        if self._pool is None:
+            self.drop(db)
+        else:
+            self._pool.give_back(db)
 
     def drop(self, db: Connection) -> None:
-        """Close a borrowed connection of unknown state. One that the server has closed is dropped."""
-        with suppress(asyncpg.InterfaceError):
-            db.terminate()
+        """Cut a connection of unknown state."""
+        db.terminate()
 
     async def forget_session(self, db: Connection) -> None:
         """Reset session settings that a task may have changed. Behind a proxy there is no own session."""
@@ -253,7 +259,10 @@ class Connections:
             yield
         except Failure as error:
             if is_read_only(error):
+                # Another server may have its name by now, and this one would go on refusing.
                 self.refusals += 1
+                if self._pool is not None:
+                    self._pool.expire()
             found = named(error, str(self.address))
             if found is None:
                 raise
@@ -267,7 +276,7 @@ class Connections:
         except _CUT as error:
             raise self._unavailable(error) from error
         except asyncpg.InterfaceError as error:
-            if not _is_lost(db):
+            if not db.is_closed():
                 raise
             raise self._unavailable(error) from error
 
@@ -277,12 +286,16 @@ class Connections:
     async def set_clock(self) -> None:
         """Put the clock that was given in the place of the server's, in this schema only."""
         if self._clock is not None:
-            async with self._pooled().acquire() as db:
+            pool = self._pooled()
+            db = await pool.take()
+            try:
                 await db.execute(in_schema(_CLOCK, self.address.schema))
                 fill = "insert into everytick.clock select $1 where not exists (select from everytick.clock)"
                 await db.execute(in_schema(fill, self.address.schema), self._clock())
                 # From here on, an earlier time is a clock that was set back.
                 await self.tell_time(db)
+            finally:
+                pool.give_back(db)
 
     async def keep_time(self) -> None:
         """Write the time on a separate connection, for a caller whose transaction may roll back."""
@@ -298,18 +311,7 @@ class Connections:
             await db.execute(in_schema(update, self.address.schema), time)
             self._told = time
 
-    async def _acquired(self) -> Connection:
-        """Return a connection of the pool, or a new one after the server refused a write.
-
-        Another server may have its name by now, and the old one would go on refusing.
-        """
-        pool = self._pooled()
-        if self._expired_at != self.refusals:
-            self._expired_at = self.refusals
-            await pool.expire_connections()
-        return await pool.acquire()
-
-    def _pooled(self) -> Any:
+    def _pooled(self) -> Pool:
         if self._pool is None:
             raise StoreUnavailable(str(self.address), "the store is not open")
         return self._pool
@@ -317,17 +319,32 @@ class Connections:
     def _options(self) -> dict[str, Any]:
         # A proxy gives each transaction another session: a statement prepared in one is unknown in the next.
         if self.address.pooling:
-            return {"statement_cache_size": 0, **({"server_settings": self._settings} if self._settings else {})}
-        return {"server_settings": {**SESSION, **self._settings}}
+            own = {"server_settings": self._settings} if self._settings else {}
+            return {"connection_class": ProbedConnection, "statement_cache_size": 0, **own}
+        return {"connection_class": ProbedConnection, "server_settings": {**SESSION, **self._settings}}
 
 
-async def _nothing(db: Connection) -> None:
-    """Our statements leave no session state behind, so there is nothing to reset between two verbs."""
+@asynccontextmanager
+async def in_transaction(db: Connection, **kind: Any) -> AsyncIterator[None]:
+    """Let the statements of the block commit together, or not at all.
 
-
-def _is_lost(db: Connection) -> bool:
-    """Tell whether the server or the network has ended this connection: the pool takes such a one away at once."""
+    Not the driver's own block: if the caller is canceled, that one sends a rollback, and waits for a server that may be
+    frozen. Here nothing is sent. `Connections.connection` closes the connection, and the server rolls back.
+    """
+    begun = db.transaction(**kind)
+    await begun.start()
     try:
-        return bool(db.is_closed())
-    except asyncpg.InterfaceError:
-        return True
+        yield
+    except asyncio.CancelledError:
+        raise
+    except BaseException:
+        await begun.rollback()
+        raise
+    await begun.commit()
+
+
+async def _broken_off(pool: Pool, db: Connection) -> None:
+    """Close a connection whose caller stopped waiting. A frozen server is waited for a second at most."""
+    ending = pool.end(db)
+    if ending is not None:
+        await asyncio.wait([ending])

@@ -49,7 +49,7 @@ def named(error: Exception, store: str) -> StoreUnavailable | None:
     """Return the error's meaning for this store. None if the statement itself is wrong."""
     said = str(error) or type(error).__name__
     if isinstance(error, asyncpg.InternalClientError):
-        # The driver speaks of its own states here.
+        # An error of the driver about its own state.
         said = "the session was cut"
     if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:
         # A wrong address. If the name server is away, the error differs.

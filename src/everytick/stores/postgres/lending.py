@@ -14,7 +14,7 @@ _UNKNOWN = (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError, asyncpg
 
 @asynccontextmanager
 async def lent(within: Any, connections: Connections) -> AsyncIterator[Connection]:
-    """Give the connection behind a savepoint: an error of ours leaves the caller's transaction as it was.
+    """Give the connection behind a savepoint: an error of everytick leaves the caller's transaction as it was.
 
     Without an open transaction it is one of its own. Loss is named, whatever else is said
     of the statements is handed on.

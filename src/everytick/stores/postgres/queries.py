@@ -5,13 +5,12 @@ from functools import cache
 
 from everytick.stores.postgres.claims import CLAIM_COLUMNS
 from everytick.stores.postgres.dialect import postgres_dialect
-from everytick.stores.queries import Migration, load_migrations, read_text, split_queries
+from everytick.stores.queries import Migration, load_migrations, read_text, split_queries, with_parts
 from everytick.stores.sql.queries import ColdQueries, cold_queries
 from everytick.stores.sql.statements import Statement, Statements, bind_statements
 
 PACKAGE = "everytick.stores.postgres"
 _SCHEMA = re.compile(r"\beverytick\.")
-_PART = re.compile(r"«(\w*)»")
 
 
 class Queries(Statements):
@@ -26,7 +25,7 @@ class Queries(Statements):
     hold_due: Statement
     few_due: Statement
     planned_by: Statement
-    standing_of_ripe: Statement
+    standing_of_due: Statement
     standing_of_told: Statement
     standing_by_id: Statement
     definitions: Statement
@@ -49,15 +48,16 @@ class Queries(Statements):
     ask_to_stop: Statement
     tell_dependents: Statement
     add_spans: Statement
-    answer_requests: Statement
-    mark_adjustments: Statement
-    settle_adjustments: Statement
-    settle_pauses: Statement
+    forget_requests: Statement
+    use_adjustments: Statement
+    forget_adjustments: Statement
+    forget_pauses: Statement
     forget_narrowing: Statement
-    settle_plans: Statement
+    note_stops: Statement
+    move_watermarks: Statement
     settle_few: Statement
     claim: Statement
-    ripen: Statement
+    release_early: Statement
     runs: Statement
     give_back: Statement
     hold_jobs_of: Statement
@@ -78,13 +78,13 @@ class Queries(Statements):
     past_versions: Statement
     keep_runs: Statement
     aged: Statement
-    prune: Statement
+    forget_occurrences: Statement
 
 
 @cache
 def queries_in(schema: str) -> Queries:
     """Return the queries for the tables of this schema."""
-    text = _PART.sub(_part, read_text(PACKAGE, "queries.sql"))
+    text = with_parts(read_text(PACKAGE, "queries.sql"), _parts())
     return bind_statements(Queries, in_schema(text, schema), f"{PACKAGE}/queries.sql", postgres_dialect(schema))
 
 
@@ -98,10 +98,6 @@ def cold_queries_in(schema: str) -> ColdQueries:
 def _parts() -> dict[str, str]:
     parts = split_queries(read_text(PACKAGE, "parts.sql"), f"{PACKAGE}/parts.sql")
     return {**parts, "claim": ", ".join(f"o.{column}" for column in CLAIM_COLUMNS)}
-
-
-def _part(named: re.Match[str]) -> str:
-    return _parts()[named[1]] if named[1] else named[0]
 
 
 @cache

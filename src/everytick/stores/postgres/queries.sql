@@ -25,7 +25,8 @@ select case when is_called then last_value else 0 end from everytick.pulse;
 -- ahead --
 -- Returns the store's time and what comes next after it of the needs `needs`: the earliest look at a job that nothing makes
 -- due already, and the earliest occurrence that needs a node and nothing but time; and every text of needs, unless
--- there are `seen`. A fact lies ahead where the clock was set back by less than anybody corrects. It says whether limits hold, of which the verb `opens_at` knows more.
+-- there are `seen`. A fact lies ahead where the clock was set back by too little to be corrected. It
+-- says whether limits hold, of which the verb `opens_at` knows more.
 with moment as materialized (
     select everytick.everytick_now() as now
 )
@@ -88,7 +89,7 @@ with moment as materialized (
             limit :window) s
      order by s.wake_at, s.id
      limit :window
-), ripe as materialized (
+), due as materialized (
     select s.job_key
       from seen s
      cross join lateral (select from everytick.job j where j.job_key = s.job_key for no key update skip locked) j
@@ -108,11 +109,11 @@ with moment as materialized (
      cross join lateral (select from everytick.job j where j.job_key = w.job_key for no key update skip locked) j
      limit :limit
 )
-select job_key, false as told, null::timestamptz as now from ripe
+select job_key, false as told, null::timestamptz as now from due
 union all
 select job_key, true, null from told
 union all
-select count(*)::int, null, (select now from moment) from seen where (select count(*) from ripe) < :limit;
+select count(*)::int, null, (select now from moment) from seen where (select count(*) from due) < :limit;
 
 -- few_due --
 -- Returns the rows of all jobs that are due by `until_at`, or by now if that is null, facts included, if there are at most `limit`;
@@ -170,7 +171,7 @@ select s.job_key
   from unnest(:job_keys::int[]) a(job_key)
  cross join lateral (select s.job_key from everytick.job_state s where s.job_key = a.job_key and s.plan_token = :token offset 0) s;
 
--- standing_of_ripe --
+-- standing_of_due --
 -- Returns where these jobs stand, of which no facts are waiting and whose time has come, and whether there is more to
 -- know of them; one that another planner has just been at is left out.
 select «standing»
@@ -198,7 +199,7 @@ select «standing»
  cross join lateral (select * from everytick.job_standing v where v.id = a.id offset 0) v;
 
 -- definitions --
--- Returns the versions asked for that exist, their times in microseconds: the connection may be somebody else's.
+-- Returns the versions asked for that exist, their times in microseconds: the connection may be the caller's.
 select d.job_key, d.version, d.definition, (extract(epoch from d.in_force_after) * 1000000)::bigint as in_force_after,
        (extract(epoch from d.edited_at) * 1000000)::bigint as updated_at, d.edited_by, d.follows, d.rollout, j.id,
        (extract(epoch from j.created_at) * 1000000)::bigint as created_at
@@ -239,7 +240,7 @@ select *
 select * from everytick.pause where job_key = any(:job_keys::int[]) order by job_key, pause_key;
 
 -- adjustments --
--- Returns what was said of single instants of these jobs, in the order it was said.
+-- Returns the adjustments of these jobs, in the order in which they were made.
 select * from everytick.adjustment where job_key = any(:job_keys::int[]) order by job_key, adjustment_key;
 
 -- requests --
@@ -355,8 +356,8 @@ select handle from everytick.occurrence
    for no key update;
 
 -- ask_all_to_stop --
--- Notes that the owners of all that were busy and stood in line before a moment shall stop; a reason that was given
--- before stays.
+-- Asks the owners of all busy occurrences of these jobs with a line_at before a moment to stop. A reason that is there
+-- stays.
 update everytick.occurrence o set cancel_reason = :reason
   from unnest(:job_keys::int[], :befores::timestamptz[]) p(job_key, before)
  where o.job_key = p.job_key and o.status < {first_ended} and o.status <> {queued} and o.cancel_reason is null
@@ -377,7 +378,7 @@ update everytick.occurrence o set awaited = true
                                for no key update) a));
 
 -- release --
--- Lets those into a place that still wait in line; what was canceled meanwhile stays so.
+-- Makes queued occurrences pending. One that was canceled meanwhile stays canceled.
 update everytick.occurrence set status = {pending}, is_early = coalesce(ready_at > :now, false), updated_at = :now
  where handle = any(array(
        select o.handle
@@ -386,8 +387,8 @@ update everytick.occurrence set status = {pending}, is_early = coalesce(ready_at
                              where o.id = i.id and o.status = {queued} for no key update) o));
 
 -- end_unowned --
--- Ends what no node runs and fences out whoever waits with it; what is over or was claimed meanwhile stays. Their jobs
--- note the ends in this order.
+-- Ends occurrences that no node runs, and fences out an owner that waits for its retry. One that has ended or was claimed
+-- meanwhile stays as it is. Their jobs note the ends in this order.
 with ended as (
     update everytick.occurrence o
        set status = e.status, error = e.error, ended_at = :now, updated_at = :now, owner = null, fence = o.fence + 1
@@ -421,7 +422,7 @@ on conflict (handle, task) do update
    set status = excluded.status, resume_at = null, ended_at = excluded.ended_at;
 
 -- ask_to_stop --
--- Notes that the owners of these shall stop; the next beat tells them. Only a person (`is_person`) replaces a reason that is
+-- Asks the owners of these occurrences to stop; the next beat tells them. Only a person (`is_person`) replaces a reason that is
 -- there.
 update everytick.occurrence set cancel_reason = :reason
  where handle = any(array(
@@ -451,20 +452,20 @@ insert into everytick.span (job_key, status, why, detail, span_after, span_throu
 select s.* from unnest(:job_keys::int[], :statuses::smallint[], :whys::text[], :details::text[], :afters::timestamptz[], :throughs::timestamptz[],
                        :versions::int[], :counts::int[]) s;
 
--- answer_requests --
+-- forget_requests --
 -- Forgets requests that were dealt with.
 delete from everytick.request r
  using unnest(:job_keys::int[], :causes::smallint[], :keys::text[]) a(job_key, cause, key)
  where r.job_key = a.job_key and r.cause = a.cause and r.key = a.key and r.job_key = any(array(select unnest(:job_keys::int[])));
 
--- mark_adjustments --
--- Notes of moves that they now exist at their new time.
+-- use_adjustments --
+-- Notes that the moved instants have their occurrences.
 update everytick.adjustment a set is_done = true
   from unnest(:job_keys::int[], :instants::timestamptz[]) u(job_key, instant_at)
  where a.job_key = u.job_key and a.instant_at = u.instant_at and a.job_key = any(array(select unnest(:job_keys::int[])));
 
--- settle_adjustments --
--- Forgets what lies at or before the watermark, unless it is still to move to another time.
+-- forget_adjustments --
+-- Forgets adjustments of instants at or before the watermark, but not one that still moves its instant to another time.
 delete from everytick.adjustment a
  using unnest(:job_keys::int[], :watermarks::timestamptz[]) p(job_key, watermark)
  where a.job_key = p.job_key and a.job_key = any(array(select unnest(:job_keys::int[]))) and a.instant_at <= p.watermark and (a.kind <> 'move' or a.is_done or a.moved_to_at = a.instant_at);
@@ -473,13 +474,19 @@ delete from everytick.adjustment a
 -- Notes that nothing waits any more that an edit of recovery left no reason for.
 update everytick.job_state set narrowed_at = null where job_key = any(:job_keys::int[]);
 
--- settle_pauses --
+-- note_stops --
+-- Notes the instants of stop and restart schedules that were obeyed while the watermark is still before them.
+update everytick.job_state s set stopped_at = p.stopped_at
+  from unnest(:job_keys::int[], :moments::timestamptz[]) p(job_key, stopped_at)
+ where s.job_key = p.job_key and s.job_key = any(array(select unnest(:job_keys::int[])));
+
+-- forget_pauses --
 -- Forgets pauses whose instants are all decided.
 delete from everytick.pause a
  using unnest(:job_keys::int[], :watermarks::timestamptz[]) p(job_key, watermark)
  where a.job_key = p.job_key and a.job_key = any(array(select unnest(:job_keys::int[]))) and a.until_at <= p.watermark;
 
--- settle_plans --
+-- move_watermarks --
 -- Moves the watermark on under the lock that hold_plans took; the revision makes every older snapshot stale.
 update everytick.job_state s
    set revision = s.revision + 1, woken = p.woken, watermark = p.watermark, wake_at = p.wake_at,
@@ -495,8 +502,8 @@ update everytick.job_state s
 
 -- settle_few --
 -- Writes a few plans whole that only create, mark, answer requests and move on, each on the condition that its job's revision
--- is still the snapshot's; returns those jobs, and rings where anybody else may have
--- something to do. Facts that come while it waits for a job are not seen and stay: they make the job due again.
+-- is still the snapshot's; returns those jobs, and rings where another node may have something to do. Facts that come
+-- while it waits for a job are not seen and stay: they make the job due again.
 -- Where nothing of the needs `met` is ready and no limit holds, it gives what it makes and `wanted` marks to the node `node`, in the columns of a
 -- claim with the token `claim_token`: each would be the first in line.
 with moment as materialized (
@@ -595,7 +602,7 @@ with moment as materialized (
 select made.*, settled.job_key as settled, (select count(*) from bell)
   from settled left join made on made.job_key = settled.job_key and made.owner is not null;
 
--- ------------------------------------------------------------------------------------ the executor
+-- ------------------------------------------------------------------------------------ claims and steps
 
 -- claim --
 -- Gives ready occurrences to one node, by priority, then age; what another claims at this moment is passed over.
@@ -603,13 +610,13 @@ select made.*, settled.job_key as settled, (select count(*) from bell)
 -- A retry that the next instant supersedes waits while its job is due: the plan comes before it. A retry of a disabled
 -- job waits too: a step that began before the disable has written it as if the job were enabled.
 -- It is a sign of life: a node that was silent for long must not lose at once what it just took.
--- Where the time of early ones has come, it gives nothing and says so: `ripen` lets them stand in line with the
--- others, and the claim that follows takes them as they are.
+-- Where the ready_at of early occurrences has come, it gives nothing and says so: `release_early` moves them to the ready
+-- ones, and the claim that follows is told that they are (`is_released`).
 -- Where a limit or brake holds it gives nothing too and says so: another verb claims then.
 with moment as materialized (
     select everytick.everytick_now() as now
-), unripe as materialized (
-    select not :is_ripe::bool and exists (
+), line as materialized (
+    select not :is_released::bool and exists (
            select from everytick.claimable e
             where e.is_early and e.needs = any(:needs::text[]) and e.ready_at <= (select now from moment)) as found,
            exists (select from everytick.reach) as is_limited
@@ -634,7 +641,7 @@ with moment as materialized (
                                    where s.job_key = r.job_key and s.wake_at <= (select now from moment) offset 0)
                           or exists (select from everytick.wake w where w.job_key = r.job_key offset 0)))
                      for update skip locked) r
-            where not (select found or is_limited from unripe) and not c.is_early and c.needs = n.needs
+            where not (select found or is_limited from line) and not c.is_early and c.needs = n.needs
             order by c.priority desc, c.line_at, c.id
             limit :limit
               for update of c skip locked) r
@@ -654,13 +661,14 @@ with moment as materialized (
     select :node, moment.now, 1 from moment where exists (select from taken)
     on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 )
-select taken.*, unripe.found as is_unripe, unripe.is_limited from unripe left join taken on true;
+select taken.*, line.found as has_early_due, line.is_limited from line left join taken on true;
 
--- ripen --
--- Lets early ones whose time has come stand in line, the longest-waiting first; what another holds is passed over.
+-- release_early --
+-- Moves early occurrences to the ready ones once their ready_at has come, the longest-waiting first. Skips what another
+-- transaction holds.
 with moment as materialized (
     select everytick.everytick_now() as now
-), ripe as materialized (
+), due as materialized (
     select c.ctid as place, c.handle
       from everytick.claimable c
      cross join lateral (select from everytick.occurrence e where e.handle = c.handle for no key update skip locked) e
@@ -669,23 +677,23 @@ with moment as materialized (
      limit 5000
        for update of c skip locked
 ), unlisted as (
-    delete from everytick.claimable where ctid = any(array(select place from ripe))
+    delete from everytick.claimable where ctid = any(array(select place from due))
     returning handle, id, line_at, ready_at, priority, needs
 ), listed as (
     insert into everytick.claimable (handle, id, line_at, ready_at, priority, is_early, needs)
     select handle, id, line_at, ready_at, priority, false, needs from unlisted
 )
-update everytick.occurrence o set is_early = false where o.handle = any(array(select handle from ripe));
+update everytick.occurrence o set is_early = false where o.handle = any(array(select handle from due));
 
 -- runs --
--- Returns where the tasks of these occurrences stand.
+-- Returns the runs of the tasks of these occurrences.
 select r.*
   from unnest(:handles::bigint[]) a(handle)
  cross join lateral (select * from everytick.task_run r where r.handle = a.handle offset 0) r
  order by r.handle, r.task;
 
 -- give_back --
--- Puts claimed occurrences back in line, whose definition cannot be read: an edit lets them go on. What never began has
+-- Queues claimed occurrences again whose definition cannot be read: an edit makes them pending. One that never began has
 -- no start.
 update everytick.occurrence o
    set status = {queued}, owner = null, updated_at = everytick.everytick_now(),
@@ -695,7 +703,7 @@ update everytick.occurrence o
  where handle = any(:handles::bigint[]) and owner = :node;
 
 -- hold_jobs_of --
--- Holds where the jobs of these occurrences stand: no pause, edit or removal comes before the transaction ends.
+-- Locks the jobs of these occurrences: no pause, edit or removal comes before the transaction ends.
 select s.job_key
   from everytick.job_state s
  where s.job_key = any(array(
@@ -706,7 +714,7 @@ select s.job_key
    for share;
 
 -- retired_of --
--- Returns those of these occurrences that nobody holds and whose job has retired, with the store's time.
+-- Returns those of these occurrences that no node holds and whose job has retired, with the store's time.
 select o.id, o.job_key, moment.now
   from (select everytick.everytick_now() as now) moment
  cross join unnest(:handles::bigint[]) a(handle)
@@ -716,7 +724,7 @@ select o.id, o.job_key, moment.now
  order by a.handle;
 
 -- hold_given_back --
--- Lets stand in line again, of these occurrences, what a pause or a disable of its job holds.
+-- Queues those of these occurrences that a pause or a disable of their job holds.
 update everytick.occurrence o set status = {queued}
  where o.status = {pending} and o.handle = any(array(
        select h.handle
@@ -922,11 +930,11 @@ union all
 select null from bell;
 
 -- step_marks --
--- Returns what tells a repeated commit from a lost race.
+-- Returns the columns by which a repeated commit is told from a lost race.
 select handle, fence, claim_token, step_number, status from everytick.occurrence where handle = any(:handles::bigint[]);
 
 -- wait_for_mark --
--- Returns the same of one occurrence, once nobody is writing about it any more.
+-- Returns the same of one occurrence, once no other transaction is writing it.
 select handle, fence, claim_token, step_number, status from everytick.occurrence where handle = :handle for no key update;
 
 -- claims_of --
@@ -956,9 +964,9 @@ select m.job_key, :now, «needs_of_job» from (values (:job_key::int)) m(job_key
 
 -- ask --
 -- Keeps a request, as of now at the latest, and makes its job worth a look, all in one, and returns a row, where
--- everything is as expected: nobody else is asking by this key, the job is in service, its newest version is the one
+-- everything is as expected: no other transaction asks by this key, the job is in service, its newest version is the one
 -- that is known, no plan has come in between since the statement began, and the key is new. Else it writes nothing, and
--- the caller looks closer. A key that somebody named (`call` is the call's number) is noted as used.
+-- the caller looks closer. A key that the caller named (`call` is the call's number) is noted as used.
 with free as materialized (
     select pg_try_advisory_xact_lock(everytick.request_key(:job_id, :key)) as is_free
 ), held as materialized (
@@ -989,7 +997,7 @@ with free as materialized (
 select everytick.ring() from asked;
 
 -- hold_key --
--- Holds the key of a request until the transaction ends: whoever asks by it comes before or after.
+-- Holds the key of a request until the transaction ends: another request by this key comes before or after.
 select pg_advisory_xact_lock(everytick.request_key(:job_id, :key));
 
 -- wait_for_key --
@@ -1071,7 +1079,7 @@ select o.handle
                       order by h.scheduled_for, h.id limit :limit) o
  limit :limit;
 
--- prune --
+-- forget_occurrences --
 -- Forgets these occurrences, with their runs and attempts, and returns how many there were.
 with attempts as (
     delete from everytick.attempt where handle = any(:handles::bigint[])

@@ -45,6 +45,45 @@ select o.id as occurrence_id, j.id as job_id, o.scheduled_for, o.status, o.cause
                       order by r.job_key desc, r.scheduled_for desc, r.id desc limit :count) o
  where j.id {in job_ids};
 
+-- waiting_by_needs --
+-- Returns how many pending occurrences are ready of each text of needs and priority, and since when the first is. Those
+-- whose time had not come when they were written stand in a lane of their own. A lane is read on into lower priorities,
+-- which are left out again: only so does every plan take its rows in the order of the index.
+with recursive lanes as (
+    select n.text as needs,
+           (select c.priority from {schema}.claimable c
+             where not c.is_early and c.needs = n.text order by c.priority desc limit 1) as priority
+      from {schema}.needs n
+    union all
+    select l.needs,
+           (select c.priority from {schema}.claimable c
+             where not c.is_early and c.needs = l.needs and c.priority < l.priority order by c.priority desc limit 1)
+      from lanes l where l.priority is not null
+)
+select l.needs, count(*)::int as count, min(w.since) as since_at
+  from lanes l
+ cross join lateral (
+       select c.priority, coalesce(r.ready_at, r.scheduled_for) as since
+         from {schema}.claimable c
+        cross join lateral (select r.ready_at, r.scheduled_for from {schema}.occurrence r
+                             where r.handle = c.handle and r.status = {pending} offset 0) r
+        where not c.is_early and c.needs = l.needs and c.priority <= l.priority
+          and coalesce(r.ready_at, r.scheduled_for) <= :now
+        order by c.priority desc, c.line_at, c.id limit :limit) w
+ where w.priority = l.priority
+ group by l.needs, l.priority
+union all
+select n.text, count(*)::int, min(w.ready_at)
+  from {schema}.needs n
+ cross join lateral (
+       select c.ready_at
+         from {schema}.claimable c
+        cross join lateral (select from {schema}.occurrence r
+                             where r.handle = c.handle and r.status = {pending} offset 0) r
+        where c.is_early and c.needs = n.text and c.ready_at <= :now
+        order by c.ready_at limit :limit) w
+ group by n.text;
+
 -- latest_lengths --
 -- Returns how long the latest runs of each of these jobs that completed took, in microseconds: a list for each job.
 select j.id as job_id,

@@ -45,29 +45,27 @@ select (select count(*) from looked) as count,
 
 -- fold_between --
 -- Adds those between two handles that have ended, without some, to the days of their jobs, to the steps of five minutes and
--- to the days of all. The lengths of their jobs have to be measured again. Rows are read twice: to keep them for the
--- second use costs more. The band of each version is looked up once. A full join, where each side has the same versions,
--- is never carried out as a loop within a loop, however few rows the server expects.
-with job_part as materialized (
-    select o.job_key, o.version, date_bin('1 day', o.scheduled_for, 'epoch'::timestamptz) as day_at, o.status,
-           count(*) as count,
-           coalesce(sum(case when o.status = {completed}
-                             then (date_part('epoch', o.ended_at - o.started_at) * 1000000)::bigint end), 0)::bigint as took
+-- to the days of all. The lengths of their jobs have to be measured again. The rows are read once and kept: from there the
+-- server groups by a hash, however few it expects, and does not sort. The band of each version is looked up once. A full
+-- join, where each side has the same versions, is never carried out as a loop within a loop.
+with ended as materialized (
+    select o.job_key, o.version, o.scheduled_for, o.status,
+           case when o.status = {completed}
+                then (date_part('epoch', o.ended_at - o.started_at) * 1000000)::bigint end as took
       from {schema}.occurrence o
      where o.handle > :first_handle and o.handle <= :last_handle and o.status >= {first_ended}
        and (:is_whole or not o.handle {among left_out})
-     group by 1, 2, 3, 4
+), job_part as materialized (
+    select e.job_key, e.version, date_bin('1 day', e.scheduled_for, 'epoch'::timestamptz) as day_at, e.status,
+           count(*) as count, coalesce(sum(e.took), 0)::bigint as took
+      from ended e group by 1, 2, 3, 4
 ), banded as materialized (
     select d.job_key, d.version,
            (select v.band from {schema}.version_band v where v.job_key = d.job_key and v.version = d.version) as band
       from (select distinct p.job_key, p.version from job_part p) d
 ), step as materialized (
-    select date_bin('5 minutes', o.scheduled_for, 'epoch'::timestamptz) as step_at, b.band, o.status, count(*) as count
-      from (select o.job_key, o.version, o.scheduled_for, o.status
-              from {schema}.occurrence o
-             where o.handle > :first_handle and o.handle <= :last_handle and o.status >= {first_ended}
-               and (:is_whole or not o.handle {among left_out})) o
-      full join banded b on b.job_key = o.job_key and b.version = o.version
+    select date_bin('5 minutes', e.scheduled_for, 'epoch'::timestamptz) as step_at, b.band, e.status, count(*) as count
+      from ended e full join banded b on b.job_key = e.job_key and b.version = e.version
      group by 1, 2, 3
 ), days as (
     insert into {schema}.job_day (job_key, day_at, status, count, kept, took)

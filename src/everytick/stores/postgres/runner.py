@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 import asyncpg  # type: ignore[import-untyped,unused-ignore]
 
 from everytick.stores.postgres.base import Shared, send
-from everytick.stores.postgres.connections import Connection
+from everytick.stores.postgres.connections import Connection, in_transaction
 from everytick.stores.postgres.due import DueJobs
-from everytick.stores.postgres.settling import PlanWriter
+from everytick.stores.postgres.plan_writer import PlanWriter
 from everytick.stores.sql.commands import (
     Ask,
     Claims,
@@ -56,7 +56,7 @@ class AsyncRunner:
         if isinstance(command, (Query, Many)):
             return await send(self._db, command)
         if isinstance(command, Together):
-            async with self._db.transaction():
+            async with in_transaction(self._db):
                 return [row for query in command.queries for row in await send(self._db, query)]
         if isinstance(command, Versions):
             return Found(*await self._shared.compiled.read(self._db, command.keys))

@@ -39,11 +39,11 @@ from everytick.stores.postgres.connections import Connection, Connections, patie
 from everytick.stores.postgres.dialect import postgres_dialect
 from everytick.stores.postgres.due import DueJobs
 from everytick.stores.postgres.migrate import migrate
+from everytick.stores.postgres.plan_writer import PlanWriter
 from everytick.stores.postgres.planning import PlanCommits
 from everytick.stores.postgres.queries import cold_queries_in
 from everytick.stores.postgres.runner import AsyncRunner
 from everytick.stores.postgres.running import Execution
-from everytick.stores.postgres.settling import PlanWriter
 from everytick.stores.protocols import ClaimTransaction
 from everytick.stores.sql.access_queries import access_queries
 from everytick.stores.sql.cold import ColdVerbs
@@ -116,9 +116,13 @@ class PostgresStore(ColdVerbs):
     async def open(self) -> None:
         """Migrate the tables, or refuse them with a reason, then open the pool."""
         await migrate(self._connections)
-        await self._connections.open()
-        await self._connections.set_clock()
-        await self._bell.open()
+        try:
+            await self._connections.open()
+            await self._connections.set_clock()
+            await self._bell.open()
+        except BaseException:
+            await self.close()
+            raise
 
     @asynccontextmanager
     async def apart(self) -> AsyncIterator["PostgresStore"]:
@@ -149,13 +153,15 @@ class PostgresStore(ColdVerbs):
 
     @patiently
     async def _question(self, make: Make[T]) -> T:
-        async with self._connections.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
+        async with self._connections.transaction(isolation="repeatable_read", readonly=True) as db:
             return await self._runner(db).run(make)
 
     async def close(self) -> None:
         """Close every connection. A second call does nothing."""
-        await self._bell.close()
-        await self._connections.close()
+        try:
+            await self._bell.close()
+        finally:
+            await self._connections.close()
 
     async def now(self) -> datetime:
         """Return the server's time; it follows a clock that is set right, back too."""
@@ -220,7 +226,7 @@ class PostgresStore(ColdVerbs):
     async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
         """Make every change in one transaction, or none. Return the result of each."""
         stored = await super().apply(changes, by)
-        if any(each.changed for each in stored):
+        if any(result.changed for result in stored):
             # An edit may have mended a definition that this node could not read: it is tried again at once.
             self.jobs_due.take_all_in()
         return stored
@@ -232,6 +238,6 @@ class PostgresStore(ColdVerbs):
             await db.execute(*self._sql.relabel_wakes())
         async with self._connections.transaction() as db:
             await db.fetch(*self._q.hold_rollup())
-            handles = [row[0] for row in await db.fetch(*self._sql.aged(limit=limit))]
+            handles = [row["handle"] for row in await db.fetch(*self._sql.aged(limit=limit))]
             await self._runner(db).run(partial(rollups.count_deleted, self._q, handles))
-            return int(await db.fetchval(*self._sql.prune(handles=handles)))
+            return int(await db.fetchval(*self._sql.forget_occurrences(handles=handles)))

@@ -10,7 +10,7 @@ from everytick.stores.base import Claim, Commit
 from everytick.stores.postgres.connections import Connection, Connections
 from everytick.stores.postgres.rows import Row
 
-Writer: TypeAlias = Callable[[Connection, Sequence[tuple[Claim, Step]]], Awaitable[set[int]]]
+StepWriter: TypeAlias = Callable[[Connection, Sequence[tuple[Claim, Step]]], Awaitable[set[int]]]
 """Writes steps on a connection as `commit_steps` does, and returns the handles of those that were written."""
 
 _AS_THE_SERVER_LIKES = (
@@ -23,7 +23,7 @@ _AS_THE_SERVER_LIKES = (
 class PostgresClaimTransaction:
     """A transaction on its own connection. It locks no row of everytick before its commit."""
 
-    def __init__(self, connections: Connections, db: Connection, claim: Claim, write: Writer) -> None:
+    def __init__(self, connections: Connections, db: Connection, claim: Claim, write: StepWriter) -> None:
         self._connections = connections
         self._db = db
         self._claim = claim
@@ -87,7 +87,7 @@ class PostgresClaimTransaction:
             self._connections.drop(self._db)
             raise
         finally:
-            await self._connections.give_back(self._db)
+            self._connections.give_back(self._db)
 
     async def _end(self, word: str) -> None:
         self._open = False

@@ -44,8 +44,8 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _decode = json.JSONDecoder().raw_decode
 
 _CLASSES: dict[str, type[Any]] = {
-    each.__name__: each
-    for each in (
+    kind.__name__: kind
+    for kind in (
         Adjustment,
         AdjustmentKind,
         AttemptRow,
@@ -113,7 +113,7 @@ class Columns:
     """Some columns of a row, as one JSON object that people may read too. A column with its default is left out."""
 
     def __init__(self, names: Sequence[str], kind: type[Any] | None = None) -> None:
-        defaults = {} if kind is None else {each.name: _default_of(each) for each in fields(kind)}
+        defaults = {} if kind is None else {column.name: _default_of(column) for column in fields(kind)}
         self.names, self._keys = tuple(names), [f'"{name}":' for name in names]
         self._defaults = [None if defaults.get(name) is MISSING else defaults.get(name) for name in names]
         self._found_in = _getter(self.names)
@@ -134,8 +134,8 @@ class Columns:
     def read(self, text: str) -> tuple[Any, ...]:
         """Return the columns in a text that `write` wrote."""
         if text != self._last_read[0]:
-            found, told = _decode(text)[0], zip(self.names, self._defaults, strict=True)
-            columns = tuple([_unpack(found[name]) if name in found else usual for name, usual in told])
+            texts, told = _decode(text)[0], zip(self.names, self._defaults, strict=True)
+            columns = tuple([_unpack(texts[name]) if name in texts else usual for name, usual in told])
             self._last_read = text, columns
         return self._last_read[1]
 
@@ -144,9 +144,9 @@ def _object(keys: Sequence[str], values: Iterable[object], defaults: Iterable[ob
     """Return a JSON object. Most values are their defaults: that they are the very same is told fastest."""
     told = zip(keys, values, defaults, strict=True)
     texts = [
-        key + _WRITERS[type(each)](each)
-        for key, each, usual in told
-        if each is not usual and (usual is None or each != usual)
+        key + _WRITERS[type(held)](held)
+        for key, held, usual in told
+        if held is not usual and (usual is None or held != usual)
     ]
     return "{" + ",".join(texts) + "}"
 
@@ -157,11 +157,11 @@ def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 def _list(mark: str) -> Callable[[Iterable[object]], str]:
     begin = f'["{mark}"'
-    return lambda given: begin + "".join([f",{write(each)}" for each in given]) + "]"
+    return lambda given: begin + "".join([f",{write(item)}" for item in given]) + "]"
 
 
 def _write_dict(given: dict[Any, Any]) -> str:
-    return '["->"' + "".join([f",[{write(key)},{write(each)}]" for key, each in given.items()]) + "]"
+    return '["->"' + "".join([f",[{write(key)},{write(item)}]" for key, item in given.items()]) + "]"
 
 
 def _write_overrides(given: Overrides) -> str:
@@ -170,13 +170,13 @@ def _write_overrides(given: Overrides) -> str:
 
 def _write_brake(given: BrakeRecord) -> str:
     own = (given.since, given.until, given.reason, given.by)
-    schedules = (None if each is None else str(each) for each in (given.begins, given.ends))
+    schedules = (None if rule is None else str(rule) for rule in (given.begins, given.ends))
     return _list("BrakeRecord")((*own, *schedules))
 
 
 def _read_brake(packed: list[Any]) -> BrakeRecord:
     since, until, reason, by = map(_unpack, packed[1:5])
-    begins, ends = (None if each is None else schedule(each) for each in packed[5:7])
+    begins, ends = (None if text is None else schedule(text) for text in packed[5:7])
     return BrakeRecord(since, until, reason, by, begins, ends)
 
 
@@ -222,18 +222,18 @@ _WRITERS = _Writers(_KINDS)
 
 
 def _enum_writer(kind: type[Enum]) -> Callable[[Any], str]:
-    return {each: _encode([kind.__name__, each.value]) for each in kind}.__getitem__
+    return {member: _encode([kind.__name__, member.value]) for member in kind}.__getitem__
 
 
 def _value_writer(kind: type[Any]) -> Callable[[Any], str]:
-    known = [each for each in fields(kind) if each.init]
-    keys, defaults = [f'"{each.name}":' for each in known], [_default_of(each) for each in known]
-    begin, content = f'["{kind.__name__}",', _getter([each.name for each in known])
+    known = [column for column in fields(kind) if column.init]
+    keys, defaults = [f'"{column.name}":' for column in known], [_default_of(column) for column in known]
+    begin, content = f'["{kind.__name__}",', _getter([column.name for column in known])
     return lambda given: begin + _object(keys, content(given), defaults) + "]"
 
 
-def _default_of(each: "Field[Any]") -> Any:
-    return each.default if each.default_factory is MISSING else each.default_factory()
+def _default_of(column: "Field[Any]") -> Any:
+    return column.default if column.default_factory is MISSING else column.default_factory()
 
 
 def _unpack(packed: Any) -> Any:
@@ -252,12 +252,12 @@ class _Readers(dict[str, Callable[[list[Any]], Any]]):
 
 
 def _enum_reader(kind: type[Enum]) -> Callable[[list[Any]], Any]:
-    members = {each.value: each for each in kind}
+    members = {member.value: member for member in kind}
     return lambda packed: members[packed[1]]
 
 
 def _value_reader(kind: type[Any]) -> Callable[[list[Any]], Any]:
-    return lambda packed: kind(**{field: _unpack(each) for field, each in packed[1].items()})
+    return lambda packed: kind(**{field: _unpack(text) for field, text in packed[1].items()})
 
 
 _MARKS: dict[str, Callable[[list[Any]], Any]] = {
@@ -268,7 +268,7 @@ _MARKS: dict[str, Callable[[list[Any]], Any]] = {
     "[]": lambda packed: list(map(_unpack, packed[1:])),
     "set": lambda packed: set(map(_unpack, packed[1:])),
     "{}": lambda packed: frozenset(map(_unpack, packed[1:])),
-    "->": lambda packed: {_unpack(key): _unpack(each) for key, each in packed[1:]},
+    "->": lambda packed: {_unpack(key): _unpack(item) for key, item in packed[1:]},
     "Overrides": lambda packed: overrides(Level(packed[1]), packed[2]),
     "BrakeRecord": _read_brake,
     "Rollout": lambda packed: Rollout(*packed[1:]),
@@ -278,9 +278,9 @@ _READERS = _Readers(_MARKS)
 
 def _add_values_of(module: Any) -> None:
     """Know every value and enum that a module of the domain defines."""
-    for each in vars(module).values():
-        if isinstance(each, type) and each.__module__ == module.__name__ and not issubclass(each, Exception):
-            _CLASSES.setdefault(each.__name__, each)
+    for kind in vars(module).values():
+        if isinstance(kind, type) and kind.__module__ == module.__name__ and not issubclass(kind, Exception):
+            _CLASSES.setdefault(kind.__name__, kind)
 
 
 for _module in (limits, people):

@@ -64,7 +64,7 @@ def read_address(url: str) -> RedisAddress:
     parts = urlsplit(url)
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     prefix = given.pop("prefix", _USUAL_PREFIX)
-    if not prefix or not all(each.isalnum() or each in "_-.:" for each in prefix):
+    if not prefix or not all(letter.isalnum() or letter in "_-.:" for letter in prefix):
         raise InvalidSetting("store", f"?prefix={prefix}", "must be letters, digits and any of _ - . : and not empty")
     if unknown := sorted(given.keys() - _OPTIONS):
         reason = f"is no option of this store; there are prefix, {', '.join(sorted(_OPTIONS))}"

@@ -43,16 +43,16 @@ def _lines(command: str, path: str, words: Sequence[str]) -> Iterator[str]:
 
 def changes_in(entry: str) -> Changes:
     """Return the changes that the lines of an entry make."""
-    found: Changes = {}
+    changes: Changes = {}
     for line in entry.split("\n") if entry else ():
         command, path, *words = line.split("\t")
         if command == "DEL":
-            found[path] = None
+            changes[path] = None
             continue
-        fields = found.setdefault(path, {})
+        fields = changes.setdefault(path, {})
         assert fields is not None, f"{path} is deleted and written in one entry"
         fields.update(dict.fromkeys(words) if command == "HDEL" else zip(words[::2], words[1::2], strict=True))
-    return found
+    return changes
 
 
 def member_lines(members: Iterable[Member]) -> str:
@@ -60,4 +60,4 @@ def member_lines(members: Iterable[Member]) -> str:
     words: dict[tuple[str, str], list[str]] = {}
     for command, path, *member in members:
         words.setdefault((command, path), []).extend(member)
-    return "\n".join(line for (command, path), found in words.items() for line in _lines(command, path, found))
+    return "\n".join(line for (command, path), given in words.items() for line in _lines(command, path, given))

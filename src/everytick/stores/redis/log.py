@@ -50,11 +50,16 @@ class Answer:
 class ChangeLog:
     """The head and the log of one store, as far as one copy has followed them."""
 
-    def __init__(self, connections: RedisConnections) -> None:
+    def __init__(self, connections: RedisConnections, epoch: str = "") -> None:
         self._connections, self._key = connections, connections.address.key
-        self._epoch, self._last, self._writer = "", _NOTHING, uuid4().hex
+        self._epoch, self._last, self._writer = epoch, _NOTHING, uuid4().hex
         self.has_turn = False
         """Whether this writer was given the turn and has written nothing since."""
+
+    @property
+    def epoch(self) -> str:
+        """The name of the store that was opened. One that is made anew at the same place has another."""
+        return self._epoch
 
     @property
     def number(self) -> int:
@@ -128,8 +133,8 @@ class ChangeLog:
     def _keys(self) -> list[str]:
         return [self._key("head"), self._key("log"), self._key("turn")]
 
-    def _read(self, found: Sequence[Any]) -> Answer:
-        code, last, seconds, fraction, entries = found
+    def _read(self, answer: Sequence[Any]) -> Answer:
+        code, last, seconds, fraction, entries = answer
         now = moment_of(int(seconds) * 1_000_000 + int(fraction))
         if code == -1:
             raise self._gone(last)
@@ -156,8 +161,8 @@ class ChangeLog:
         for name in names:
             pipeline.hgetall(self._key(name))
         pipeline.smembers(self._key("jobs"))
-        *found, jobs = await self._connections.asked(pipeline.execute())
-        return {name: fields for name, fields in zip(names, found, strict=True) if fields}, sorted(jobs)
+        *tables, jobs = await self._connections.asked(pipeline.execute())
+        return {name: fields for name, fields in zip(names, tables, strict=True) if fields}, sorted(jobs)
 
 
 def number_of(id_: str) -> int:
@@ -166,8 +171,8 @@ def number_of(id_: str) -> int:
 
 
 def _pairs(entry: Any) -> dict[str, str]:
-    _, found = entry
-    return found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
+    _, words = entry
+    return words if isinstance(words, dict) else dict(zip(words[::2], words[1::2], strict=True))
 
 
 async def format_of(url: str, prefix: str) -> int:

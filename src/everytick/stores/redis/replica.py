@@ -5,19 +5,16 @@ values that Redis has of them, and gives the fields to write. If Redis takes the
 another process was faster, `undo` puts the rows back as they were, and the verb runs again on what is new.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, TypeVar
 
-from everytick.domain.changes import Edit
-from everytick.domain.lookups import ParkedJobs
-from everytick.domain.values import value
-from everytick.errors import Conflict, EverytickError
-from everytick.stores.base import Stored
-from everytick.stores.memory.access import MemoryAccess
+from everytick.errors import EverytickError
+from everytick.stores.memory.bell import Bell
+from everytick.stores.memory.rows import UnreadableJob
 from everytick.stores.memory.store import MemoryStore
 from everytick.stores.open_batches import OpenBatches
 from everytick.stores.redis.entries import Changes, Member
@@ -36,7 +33,7 @@ from everytick.stores.redis.rows import (
     occurrence_members,
 )
 from everytick.stores.redis.tables import WatchedTables
-from everytick.stores.redis.watched import KeptList, KeptTable, Numbers, Starts
+from everytick.stores.redis.watched import KeptList, KeptTable, Starts
 
 V = TypeVar("V")
 
@@ -48,22 +45,12 @@ WARM = 1
 """How many ended occurrences of each job the copy holds at least."""
 
 
-@value
-class UnreadableJob:
-    """A job whose definition this process cannot read, and why."""
-
-    name: str
-    reason: str
-
-
-class Replica(MemoryStore):
-    """A store in memory that knows what its verbs have changed.
+class Replica:
+    """The rows of a store in memory, its verbs, and what the last one has changed.
 
     `_changed_jobs` and `_changed_occurrences` are the rows that the last verb changed, each as its image becomes if
     Redis takes the changes. `_looked_at` are the jobs that the verb may have read or changed.
     """
-
-    _tables: WatchedTables
 
     def __init__(
         self,
@@ -72,71 +59,60 @@ class Replica(MemoryStore):
         open_batches: OpenBatches[str],
         held_at_most: int,
     ) -> None:
-        super().__init__(clock, tokens=tokens)
+        self._tables, self._bell, self._clock = WatchedTables(), Bell(), clock
         # A copy that is read anew goes on with the batches that are open.
-        self._open_batches = open_batches
+        self.verbs = MemoryStore(clock, tokens=tokens, tables=self._tables, bell=self._bell, open_batches=open_batches)
         self._held_at_most = held_at_most
         self._warmed: set[str] = set()
-        self._tables = tables = WatchedTables()
-        self._numbers = self._handles = Numbers()
-        self._people = people = MemoryAccess(self, self._now)
         self._job_images: dict[str, JobImage] = {}
         self._occurrence_images: dict[str, OccurrenceImage] = {}
         self._changed_jobs: dict[str, JobImage | None] = {}
         self._changed_occurrences: dict[str, OccurrenceImage | None] = {}
         self._looked_at: set[str] = set()
-        self.has_rung = False
-        self.unreadable: dict[str, UnreadableJob] = {}
         self.left_out: set[str] = set()
         """The paths of rows that were left out: of a job that is not whole, and of occurrences without their job."""
         self._kept: dict[str, KeptTable[Any, Any]] = {
-            each.key: each
-            for each in (
-                KeptTable("nodes", self, "_nodes"),
-                KeptTable("name-sets", self, "_name_sets"),
-                KeptTable("reaches", self, "_reaches"),
-                KeptTable("starts", self, "_starts", Starts),
-                KeptTable("forgotten", tables, "forgotten"),
-                KeptTable("needs", tables, "needs"),
-                KeptTable("users", people, "_users"),
-                KeptTable("tokens", people, "_tokens"),
-                KeptTable("sessions", people, "_sessions"),
-                KeptTable("failures", people, "_failures"),
+            table.key: table
+            for table in (
+                KeptTable("nodes", self._tables, "nodes"),
+                KeptTable("name-sets", self._tables, "name_sets"),
+                KeptTable("reaches", self._tables, "reaches"),
+                KeptTable("starts", self._tables, "starts", Starts),
+                KeptTable("forgotten", self._tables, "forgotten"),
+                KeptTable("needs", self._tables, "needs"),
+                KeptTable("users", self._tables, "users"),
+                KeptTable("tokens", self._tables, "tokens"),
+                KeptTable("sessions", self._tables, "sessions"),
+                KeptTable("failures", self._tables, "failures"),
             )
         }
-        lists = KeptList("limit-changes", self._limit_changes), KeptList("deeds", people._deeds)
-        self._lists = {each.key: each for each in lists}
+        lists = KeptList("limit-changes", self._tables.limit_changes), KeptList("deeds", self._tables.deeds)
+        self._lists = {table.key: table for table in lists}
         self._kept_numbers = self._drawn()
-
-    def _parked(self, asked: ParkedJobs) -> dict[str, str]:
-        """Return why each job in service is parked that is, also those that this process cannot read, by name."""
-        return {**super()._parked(asked), **{each.name: each.reason for each in self.unreadable.values()}}
-
-    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
-        """Make every change in one commit, or none. A job that this process cannot read is left alone."""
-        known = {each.name: each.reason for each in self.unreadable.values()}
-        for change in changes:
-            if change.name in known:
-                raise Conflict(f"job '{change.name}' is not changed: this process cannot read it: {known[change.name]}")
-        return await super().apply(changes, by)
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of the small tables, each a hash."""
         return (*self._kept, *self._lists, "numbers")
 
-    def _ring(self) -> None:
-        self.has_rung = True
+    @property
+    def has_rung(self) -> bool:
+        """Whether a verb has rung the bell since `begin`."""
+        return self._bell.has_rung
+
+    @property
+    def unreadable(self) -> dict[str, UnreadableJob]:
+        """The jobs whose definition this process cannot read, by id."""
+        return self._tables.unreadable
 
     def _drawn(self) -> dict[str, str | None]:
-        return {"handles": str(self._handles.last), "places": str(self._tables.places.last)}
+        return {"handles": str(self._tables.new_handles.last), "places": str(self._tables.new_places.last)}
 
     # ---------------------------------------------------------------------------------------------- what has changed
 
     def begin(self) -> None:
         """Forget what earlier verbs have touched."""
-        self.has_rung = False
-        self._telling.clear()
+        self._bell.forget()
         self._tables.forget()
         for table in self._kept.values():
             table.forget()
@@ -146,37 +122,37 @@ class Replica(MemoryStore):
         jobs, occurrences = self._tables.candidates()
         self._looked_at = jobs
         self._changed_jobs, self._changed_occurrences = {}, {}
-        found: Changes = {}
+        changes: Changes = {}
         for id_ in sorted(jobs):
-            self._add_job(found, id_)
+            self._add_job(changes, id_)
         for id_ in sorted(occurrences):
-            self._add_occurrence(found, id_)
+            self._add_occurrence(changes, id_)
         tables: list[KeptTable[Any, Any] | KeptList] = [*self._kept.values(), *self._lists.values()]
         for table in tables:
             if changed := table.changes():
-                found[table.key] = changed
+                changes[table.key] = changed
         if (drawn := self._drawn()) != self._kept_numbers:
-            found["numbers"] = drawn
-        return found
+            changes["numbers"] = drawn
+        return changes
 
-    def _add_job(self, found: Changes, id_: str) -> None:
+    def _add_job(self, changes: Changes, id_: str) -> None:
         row, before = self._tables.jobs.peek(id_), self._job_images.get(id_)
         after = None if row is None else job_image(row)
         if before == after:
             return
         self._changed_jobs[id_] = after
-        found[JOB + id_] = None if after is None else job_changes(id_, before, after)
+        changes[JOB + id_] = None if after is None else job_changes(id_, before, after)
 
-    def _add_occurrence(self, found: Changes, id_: str) -> None:
+    def _add_occurrence(self, changes: Changes, id_: str) -> None:
         row, before = self._tables.occurrences.peek(id_), self._occurrence_images.get(id_)
-        after = None if row is None else occurrence_image(row, is_ripe=self._tables.is_ripe(row))
+        after = None if row is None else occurrence_image(row, is_ready=self._tables.is_ready(row))
         if before == after:
             return
         self._changed_occurrences[id_] = after
         known = before if after is None else after
         assert known is not None, "a row that neither was nor is there has not changed"
         key = f"{JOB}{known.job_id}{OCCURRENCE}{id_}"
-        found[key] = None if after is None else occurrence_changes(id_, before, after)
+        changes[key] = None if after is None else occurrence_changes(id_, before, after)
 
     def members(self) -> Iterator[Member]:
         """Give what the changes add to, and take from, the sets by which rows are found."""
@@ -217,9 +193,9 @@ class Replica(MemoryStore):
         for key, fields in changes.items():
             if key in self._kept and fields is not None:
                 self._kept[key].put_back(fields)
-        for each in self._lists.values():
-            each.undo()
-        self._handles.last, self._tables.places.last = map(int, map(str, self._kept_numbers.values()))
+        for table in self._lists.values():
+            table.undo()
+        self._tables.new_handles.last, self._tables.new_places.last = map(int, map(str, self._kept_numbers.values()))
         self.begin()
 
     # ------------------------------------------------------------------------------------------ what others have done
@@ -252,13 +228,13 @@ class Replica(MemoryStore):
         self._tables.occurrences.absent = absent
 
     def leave_cold(self, job_id: str, warm_from: datetime | None) -> None:
-        """Hear that older occurrences of a job than this were not read; None: all were."""
+        """Note that older occurrences of a job than this were not read. None means all were read."""
         history = self._tables.history_of(job_id)
         if history is not None and warm_from is not None:
             history.warm_from, self._tables.occurrences.is_whole = warm_from, False
 
     def warm(self, job_id: str, down_to: datetime | None) -> None:
-        """Hear that all occurrences of a job from this instant on are held; None: all."""
+        """Note that all occurrences of a job from this instant on are held. None means all."""
         history = self._tables.history_of(job_id)
         if history is not None and history.warm_from is not None and (down_to is None or down_to < history.warm_from):
             history.warm_from = down_to
@@ -267,52 +243,52 @@ class Replica(MemoryStore):
     def patchy(self) -> Iterator[None]:
         """Let a verb walk over histories as far as they are held."""
         histories = [self._tables.history_of(id_) for id_ in list(self._tables.jobs)]
-        for each in histories:
-            if each is not None:
-                each.is_patchy = True
+        for history in histories:
+            if history is not None:
+                history.is_patchy = True
         try:
             yield
         finally:
-            for each in histories:
-                if each is not None:
-                    each.is_patchy = False
+            for history in histories:
+                if history is not None:
+                    history.is_patchy = False
 
     def note_absent(self, ids: Iterable[str]) -> None:
-        """Hear that the server has no occurrences of these ids, until something is written."""
+        """Note that the server has no occurrences of these ids, until something is written."""
         self._tables.occurrences.absent.update(ids)
 
     def unknown(self, ids: Iterable[str]) -> list[str]:
-        """Return those of these ids of which the copy does not know whether there is an occurrence."""
+        """Return the ids whose existence the copy does not know."""
         held = self._tables.occurrences
         return [] if held.is_whole else [id_ for id_ in ids if held.peek(id_) is None and id_ not in held.absent]
 
     def filled_with(self, id_: str) -> list[str]:
         """Return all occurrences of the backfill that made this one: who asks for one asks for them all."""
         jobs = (row for row in dict.values(self._tables.jobs) if row.backfills)
-        found = (each.filled for row in jobs for each in row.backfills.values() if id_ in each.filled)
-        return list(next(found, ()))
+        filled = (backfill.filled for row in jobs for backfill in row.backfills.values() if id_ in backfill.filled)
+        return list(next(filled, ()))
 
     def cold_jobs(self, ids: Iterable[str] | None, down_to: datetime) -> list[tuple[str, datetime]]:
-        """Return those of these jobs, or of all, of which the copy does not hold everything from this instant on."""
-        found = []
+        """Return the jobs whose history the copy lacks from this instant on, and since when it holds each."""
+        cold = []
         for id_ in list(self._tables.jobs) if ids is None else ids:
             history = self._tables.history_of(id_)
             if history is not None and history.warm_from is not None and history.warm_from > down_to:
-                found.append((id_, history.warm_from))
-        return found
+                cold.append((id_, history.warm_from))
+        return cold
 
     def prunable(self) -> list[tuple[str, datetime]]:
         """Return the jobs of which the copy does not hold all, and before when their occurrences may be forgotten."""
-        found, now = [], self._now()
+        old, now = [], self._clock()
         for id_, _ in self.cold_jobs(None, _EARLIEST):
             keep = self._tables.jobs[id_].retention
             ages = [age for age in (keep.success, keep.failure) if age]
             if ages:
-                found.append((id_, now - min(ages)))
-        return found
+                old.append((id_, now - min(ages)))
+        return old
 
     def warm_from(self, job_id: str) -> datetime | None:
-        """Return from when on the copy holds all occurrences of a job; None: all."""
+        """Return from when on the copy holds all occurrences of a job. None means all."""
         history = self._tables.history_of(job_id)
         return None if history is None else history.warm_from
 
@@ -361,7 +337,7 @@ class Replica(MemoryStore):
             return None
 
     def _hear_of(self, job_id: str, fields: Mapping[str, str | None]) -> None:
-        """Hear of a change of a job that is not held: it cannot be read, or was deleted before the copy was read."""
+        """Note a change of a job that is not held: it cannot be read, or was deleted before the copy was read."""
         known, state = self.unreadable.get(job_id), fields.get("state")
         if known is None:
             self.left_out.add(JOB + job_id)
@@ -380,7 +356,9 @@ class Replica(MemoryStore):
         elif key in self._lists:
             self._lists[key].add(fields)
         elif key == "numbers":
-            self._handles.last, self._tables.places.last = (int(fields[name] or 0) for name in ("handles", "places"))
+            self._tables.new_handles.last, self._tables.new_places.last = (
+                int(fields[name] or 0) for name in ("handles", "places")
+            )
             self._kept_numbers = self._drawn()
 
     def _set(

@@ -39,7 +39,7 @@ _JOB_GROUPS = (
 _JOB_OTHERS = {"id", "asked", "places", "versions", "timeline", "busy", "waiting", "history"}
 # A column that is added to a row later belongs to its state: none can be forgotten here.
 _JOB_STATE = codec.Columns(
-    [each.name for each in fields(JobRow) if each.name not in {*_JOB_OTHERS, *_JOB_GROUPS, *_TALLY}], JobRow
+    [column.name for column in fields(JobRow) if column.name not in {*_JOB_OTHERS, *_JOB_GROUPS, *_TALLY}], JobRow
 )
 _JOB_TALLY = codec.Columns(_TALLY, JobRow)
 _MADE = codec.Columns(("handle", "creation", "overrides", "reason", "created_at", "line_at"), OccurrenceRow)
@@ -52,17 +52,17 @@ _PLACE = codec.Columns(
 _OCCURRENCE_OTHERS = {"id", "job", "runs", "attempts", "line", "claim_entry", "report_entry"}
 _STATE = codec.Columns(
     [
-        each.name
-        for each in fields(OccurrenceRow)
-        if each.name not in {*_OCCURRENCE_OTHERS, *_MADE.names, *_PLACE.names}
+        column.name
+        for column in fields(OccurrenceRow)
+        if column.name not in {*_OCCURRENCE_OTHERS, *_MADE.names, *_PLACE.names}
     ],
     OccurrenceRow,
 )
 _MADE_FOR_JOB = codec.Columns(("job_id", *_MADE.names), OccurrenceRow)
-_RIPE_STATE = codec.Columns(("is_ripe", *_STATE.names), OccurrenceRow)
+_READY_STATE = codec.Columns(("is_ready", *_STATE.names), OccurrenceRow)
 _STATUS, _REPORT_DUE, _ENDED_AT = map(_STATE.names.index, ("status", "report_due", "ended_at"))
-_BACKFILL = tuple(each.name for each in fields(BackfillRow))
-_ATTEMPT = codec.Columns([each.name for each in fields(AttemptRow)], AttemptRow)
+_BACKFILL = tuple(column.name for column in fields(BackfillRow))
+_ATTEMPT = codec.Columns([column.name for column in fields(AttemptRow)], AttemptRow)
 _NAMED_ATTEMPT = codec.Columns(("task", "number", *_ATTEMPT.names), AttemptRow)
 _TASK = codec.Columns(("name", "target"))
 _NAME = codec.Columns(("name",))
@@ -96,13 +96,13 @@ _NOTHING = object()
 
 
 class OccurrenceImage(NamedTuple):
-    """The columns of an occurrence. `is_ripe` says that it stands among the ready ones, not among the early ones."""
+    """The columns of an occurrence. `is_ready` says that it stands among the ready ones, not among the early ones."""
 
     job_id: str
     made: tuple[Any, ...]
     place: tuple[Any, ...]
     state: tuple[Any, ...]
-    is_ripe: bool
+    is_ready: bool
     runs: tuple[tuple[str, RunState], ...]
     attempts: tuple[tuple[tuple[str, int], tuple[Any, ...]], ...]
 
@@ -122,7 +122,7 @@ def job_image(row: JobRow) -> JobImage:
         keys=tuple(row.keys.items()),
         spans=tuple(row.spans),
         coming=row.coming,
-        backfills=tuple([_backfill_image(each) for each in row.backfills.values()]),
+        backfills=tuple([_backfill_image(backfill) for backfill in row.backfills.values()]),
         promises=tuple(row.promises.values()),
         breaches=tuple(row.breaches.values()),
         forgotten=tuple(row.forgotten.items()),
@@ -148,9 +148,9 @@ def job_state(image: JobImage) -> dict[str, Any]:
 
 def set_job(row: JobRow, image: JobImage) -> None:
     """Set the columns that no index uses: all but the name, the needs, `wake_at`, requests and dependencies."""
-    for name, each in zip(_JOB_STATE.names, image.state, strict=True):
+    for name, held in zip(_JOB_STATE.names, image.state, strict=True):
         if name not in ("name", "needs", "wake_at"):
-            setattr(row, name, each)
+            setattr(row, name, held)
     set_tally(row, image)
     if tuple(row.timeline.values()) != image.versions:
         row.timeline.clear()
@@ -159,11 +159,11 @@ def set_job(row: JobRow, image: JobImage) -> None:
             row.add(edition)
     row.editions = [row.timeline[version] for version in image.editions]
     row.pauses = list(image.pauses)
-    row.adjustments = {each.at: each for each in image.adjustments}
+    row.adjustments = {adjustment.at: adjustment for adjustment in image.adjustments}
     row.keys, row.spans, row.coming = dict(image.keys), list(image.spans), image.coming
-    row.backfills = {each.order.key: each for each in map(_backfill, image.backfills)}
-    row.promises = {each.kind: each for each in image.promises}
-    row.breaches = {(each.breach.kind, each.breach.broken_for): each for each in image.breaches}
+    row.backfills = {backfill.order.key: backfill for backfill in map(_backfill, image.backfills)}
+    row.promises = {promise.kind: promise for promise in image.promises}
+    row.breaches = {(owed.breach.kind, owed.breach.broken_for): owed for owed in image.breaches}
     row.forgotten = dict(image.forgotten)
 
 
@@ -174,8 +174,8 @@ def is_same_but_tally(before: JobImage, image: JobImage) -> bool:
 
 def set_tally(row: JobRow, image: JobImage) -> None:
     """Set the columns that an end changes; no index uses them."""
-    for name, each in zip(_JOB_TALLY.names, image.tally, strict=True):
-        setattr(row, name, each)
+    for name, held in zip(_JOB_TALLY.names, image.tally, strict=True):
+        setattr(row, name, held)
 
 
 def _backfill(image: tuple[Any, ...]) -> BackfillRow:
@@ -193,15 +193,19 @@ def job_changes(id_: str, before: JobImage | None, after: JobImage) -> dict[str,
             changes[name] = _JOB_WRITERS.get(name, codec.write)(group)
     known = () if before is None else before.versions
     if known != after.versions:
-        changes |= {f"version/{each.job.version}": _edition_text(each) for each in after.versions if each not in known}
+        changes |= {
+            f"version/{edition.job.version}": _edition_text(edition)
+            for edition in after.versions
+            if edition not in known
+        }
         changes |= _task_changes(id_, known[-1].job if known else None, after.versions[-1].job)
     return changes
 
 
 def _task_changes(id_: str, before: Job | None, after: Job) -> dict[str, str | None]:
     """Return a field for each task of the newest definition, for those who read the tree by its paths."""
-    gone: dict[str, str | None] = {} if before is None else {f"task/{each.id}": None for each in before.tasks}
-    return gone | {f"task/{each.id}": _TASK.write((each.name, each.target)) for each in after.tasks}
+    gone: dict[str, str | None] = {} if before is None else {f"task/{task.id}": None for task in before.tasks}
+    return gone | {f"task/{task.id}": _TASK.write((task.name, task.target)) for task in after.tasks}
 
 
 def _edition_text(edition: Edition) -> str:
@@ -218,7 +222,7 @@ def is_whole_job(fields: Mapping[str, str | None]) -> bool:
 def changed_job(id_: str, before: JobImage | None, fields: Mapping[str, str | None]) -> JobImage:
     """Return the image after these fields were written; without an image before, they are all."""
     image: dict[str, Any] = {}
-    versions = {} if before is None else {each.job.version: each for each in before.versions}
+    versions = {} if before is None else {edition.job.version: edition for edition in before.versions}
     for name, text in fields.items():
         if text is None or name.startswith("task/"):
             continue
@@ -244,7 +248,7 @@ def _edition(id_: str, version: int, text: str) -> Edition:
 # --------------------------------------------------------------------------------------------------------- occurrences
 
 
-def occurrence_image(row: OccurrenceRow, *, is_ripe: bool) -> OccurrenceImage:
+def occurrence_image(row: OccurrenceRow, *, is_ready: bool) -> OccurrenceImage:
     """Return a copy of the occurrence's columns."""
     attempts = row.attempts.items()
     return OccurrenceImage(
@@ -252,9 +256,9 @@ def occurrence_image(row: OccurrenceRow, *, is_ripe: bool) -> OccurrenceImage:
         _MADE.of(row),
         _PLACE.of(row),
         _STATE.of(row),
-        is_ripe,
+        is_ready,
         tuple(row.runs.items()),
-        tuple([(key, _ATTEMPT.of(each)) for key, each in attempts]),
+        tuple([(key, _ATTEMPT.of(attempt)) for key, attempt in attempts]),
     )
 
 
@@ -270,8 +274,8 @@ def set_occurrence(row: OccurrenceRow, before: OccurrenceImage, image: Occurrenc
     """Set the columns in which two images of an occurrence differ; what it was made with is the same in both."""
     for group, was, columns in ((_PLACE, before.place, image.place), (_STATE, before.state, image.state)):
         if was != columns:
-            for name, each in zip(group.names, columns, strict=True):
-                setattr(row, name, each)
+            for name, held in zip(group.names, columns, strict=True):
+                setattr(row, name, held)
     if before.runs != image.runs:
         row.runs = dict(image.runs)
     if before.attempts != image.attempts:
@@ -294,8 +298,8 @@ def occurrence_changes(id_: str, before: OccurrenceImage | None, after: Occurren
         changes["made"] = _MADE_FOR_JOB.write((after.job_id, *after.made))
     if before is None or before.place != after.place:
         changes["place"] = _PLACE.write(after.place)
-    if before is None or before.state != after.state or before.is_ripe != after.is_ripe:
-        changes["state"] = _RIPE_STATE.write((after.is_ripe or None, *after.state))
+    if before is None or before.state != after.state or before.is_ready != after.is_ready:
+        changes["state"] = _READY_STATE.write((after.is_ready or None, *after.state))
     if before is None or before.runs != after.runs:
         known = {} if before is None else dict(before.runs)
         for task, run in after.runs:
@@ -331,8 +335,8 @@ def changed_occurrence(before: OccurrenceImage | None, fields: Mapping[str, str 
         elif name == "place":
             image[name] = _PLACE.read(text)
         elif name == "state":
-            is_ripe, *state = _RIPE_STATE.read(text)
-            image["is_ripe"], image[name] = bool(is_ripe), tuple(state)
+            is_ready, *state = _READY_STATE.read(text)
+            image["is_ready"], image[name] = bool(is_ready), tuple(state)
         elif name.endswith("/run"):
             task, run = codec.read(text)
             runs[task] = run

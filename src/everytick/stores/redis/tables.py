@@ -8,7 +8,7 @@ from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.memory.rows import IndexEntry, JobRow, OccurrenceRow
 from everytick.stores.memory.tables import AT_ONCE, OccurrenceChanges, Tables
-from everytick.stores.redis.cold import ColdHistory, HeldOccurrences
+from everytick.stores.redis.ended_rows import ColdHistory, HeldOccurrences
 from everytick.stores.redis.rows import (
     JobImage,
     OccurrenceImage,
@@ -34,7 +34,8 @@ class WatchedTables(Tables):
         self.handles: Watched[int, OccurrenceRow] = Watched()
         self.forgotten: Watched[tuple[datetime, str, OccurrenceStatus], int] = Watched()
         self.needs: Watched[str, None] = Watched()
-        self.places = self._numbers = Numbers()
+        self.new_places: Numbers = Numbers()
+        self.new_handles: Numbers = Numbers()
         self.touched_jobs: set[str] = set()
         self.touched_occurrences: set[str] = set()
         self.owned_anew: set[str] = set()
@@ -46,9 +47,9 @@ class WatchedTables(Tables):
         """
         rows = [self.handles.peek(handle) for handle in self.handles.touched]
         occurrences = self.touched_occurrences | self.occurrences.touched | {row.id for row in rows if row is not None}
-        found = (self.occurrences.peek(id_) for id_ in occurrences)
+        touched = (self.occurrences.peek(id_) for id_ in occurrences)
         named = (self.names.peek(name) for name in self.names.touched)
-        jobs = self.touched_jobs | self.jobs.touched | {row.job.id for row in found if row is not None}
+        jobs = self.touched_jobs | self.jobs.touched | {row.job.id for row in touched if row is not None}
         jobs |= {row.id for row in named if row is not None}
         occurrences |= self.owned_anew
         self.forget()
@@ -57,8 +58,8 @@ class WatchedTables(Tables):
     def forget(self) -> None:
         """Forget what was touched."""
         self.touched_jobs, self.touched_occurrences, self.owned_anew = set(), set(), set()
-        for each in (self.jobs, self.names, self.occurrences, self.handles):
-            each.touched = set()
+        for table in (self.jobs, self.names, self.occurrences, self.handles):
+            table.touched = set()
 
     def add_job(self, row: JobRow) -> None:
         """Add the job."""
@@ -87,7 +88,7 @@ class WatchedTables(Tables):
         super().change(row, **changes)
 
     def touch(self, row: OccurrenceRow) -> None:
-        """Hear that a verb has changed the row itself."""
+        """Note that a verb has changed the row itself."""
         self.touched_occurrences.add(row.id)
 
     def own(self, row: OccurrenceRow, node: str, token: int, now: datetime) -> None:
@@ -117,13 +118,13 @@ class WatchedTables(Tables):
         # Another one may take its place in the same verb, which must not ask the server for the one that is gone.
         self.occurrences.absent.add(row.id)
 
-    def ripen(self, needs: Iterable[str]) -> None:
+    def release_early(self, needs: Iterable[str]) -> None:
         """Move early occurrences to the ready ones."""
         texts = list(needs)
         for text in texts:
             if text in self.early:
                 self.touched_occurrences.update(row.id for row in self.early[text].through(self.time))
-        super().ripen(texts)
+        super().release_early(texts)
 
     # ------------------------------------------------------------------------------------------- rows from images
 
@@ -209,7 +210,7 @@ class WatchedTables(Tables):
         """Return its place among the ready or the early occurrences, as the process had it that wrote the image."""
         if not row.is_unclaimed:
             return None
-        if image.is_ripe:
+        if image.is_ready:
             return self.ready[row.needs], (-row.priority, row.line_at, row.id, row)
         return self.early[row.needs], (row.ready_at, row.id, row)
 
@@ -240,6 +241,6 @@ class WatchedTables(Tables):
             history.warm_from, self.occurrences.is_whole = floor, False
         return [row.id for row in dropped]
 
-    def is_ripe(self, row: OccurrenceRow) -> bool:
+    def is_ready(self, row: OccurrenceRow) -> bool:
         """Whether the row stands among the ready ones."""
         return row.claim_entry is not None and row.claim_entry[0] is not self.early.get(row.needs)

@@ -101,13 +101,13 @@ class KeptTable(Generic[K, V]):
 
     def changes(self) -> dict[str, str | None]:
         """Return the fields of the rows that a verb has changed."""
-        rows, found = self.rows, dict[str, str | None]()
+        rows, changes = self.rows, dict[str, str | None]()
         for key in rows.touched:
             text = codec.write(dict.__getitem__(rows, key)) if key in rows else None
             text = None if text == _EMPTY else text
             if text != self._texts.get(key):
-                found[codec.write(key)] = text
-        return found
+                changes[codec.write(key)] = text
+        return changes
 
     def keep(self, changes: Mapping[str, str | None]) -> None:
         """Take these fields for what Redis has."""
@@ -154,7 +154,7 @@ class KeptList:
 
     def add(self, changes: Mapping[str, str | None]) -> None:
         """Add items that another process has written, unless they are there."""
-        for number, text in sorted(changes.items(), key=lambda each: int(each[0])):
+        for number, text in sorted(changes.items(), key=lambda item: int(item[0])):
             if int(number) == len(self.items) and text is not None:
                 self.items.append(codec.read(text))
         self.count = len(self.items)

@@ -28,9 +28,7 @@ from everytick.stores.base import (
     Commit,
     CommitAnswer,
     HistoryFilter,
-    IdRange,
     JobRecord,
-    NodeRecord,
     NodeScope,
     Orders,
     Page,
@@ -51,12 +49,12 @@ from everytick.stores.sql.verbs import (
     job_records,
     limiting,
     nodes,
+    notes_and_reports,
     promises,
     purging,
     questions,
     recording,
     rollups,
-    telling,
 )
 
 A = TypeVar("A")
@@ -76,12 +74,14 @@ class ColdVerbs(ABC):
 
     @abstractmethod
     async def _one_by_one(self, make: Make[T]) -> T:
-        """Carry the verb out, each statement committed by itself where the store can: a node that freezes between two
-        of them holds no lock, which would keep others from taking over what it holds."""
+        """Carry the verb out. Each statement is committed by itself, where the store can do that.
+
+        So a node that freezes between two statements holds no lock, and other nodes can take over its claims.
+        """
 
     @abstractmethod
     async def _question(self, make: Make[T]) -> T:
-        """Carry out a verb that only reads, and return its answer, which is of one moment."""
+        """Carry out a verb that only reads, and return its answer. It is the state of one moment."""
 
     async def settle_clock(self) -> list[tuple[str, datetime]]:
         """Correct the times that were written while the clock was ahead. Return the jobs whose watermark lies ahead."""
@@ -129,9 +129,9 @@ class ColdVerbs(ABC):
     async def _claim_by(
         self, plain: Callable[[], Awaitable[builtins.list[Claim] | None]], scope: NodeScope, limit: int
     ) -> builtins.list[Claim]:
-        """Claim by the plain way, which says None where a limit or brake holds, or within the limits.
+        """Claim by `plain`, which returns None where a limit or brake holds, or else within the limits.
 
-        Where one held a moment ago, the plain way is not tried first.
+        If one held at the last claim, `plain` is not tried first.
         """
         while True:
             claims = None if self._are_limits_held else await plain()
@@ -156,10 +156,6 @@ class ColdVerbs(ABC):
     async def whole(self, occurrence_id: str) -> Whole:
         """Return one occurrence with its runs and attempts, in the order of its job's tasks."""
         return await self._question(partial(history.whole, self._q, occurrence_id))
-
-    async def existing(self, occurrence_ids: Collection[str] | IdRange) -> frozenset[str]:
-        """Return those of these ids that have an occurrence."""
-        return await self._question(partial(history.existing, self._q, occurrence_ids))
 
     # ------------------------------------------------------------------------------------------------ the promises
 
@@ -208,22 +204,18 @@ class ColdVerbs(ABC):
         """Write the row of a running attempt, for people, if the claim still has its fence and token."""
 
         async def write(some: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
-            return await self._one_by_one(partial(telling.note, self._q, some))
+            return await self._one_by_one(partial(notes_and_reports.note, self._q, some))
 
         return await each_alone(notes, write, "notes") if notes else ()
 
     async def reports(self, scope: NodeScope, limit: int) -> builtins.list[OccurrenceEnd]:
         """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
-        return await self._question(partial(telling.reports, self._q, scope, limit))
+        return await self._question(partial(notes_and_reports.reports, self._q, scope, limit))
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:
         """Record that these reports were delivered. A report may be delivered twice; it is never lost."""
-        await self._one_by_one(partial(telling.reported, self._q, occurrence_ids))
+        await self._one_by_one(partial(notes_and_reports.reported, self._q, occurrence_ids))
 
     async def leave(self, node: str) -> None:
         """Record that the node has stopped: its `beats` become 0, and its claims are orphans at once."""
         await self._transact(partial(nodes.leave, self._q, node))
-
-    async def nodes(self) -> Sequence[NodeRecord]:
-        """Return every node that has beaten and every other owner of an occurrence, by id."""
-        return await self._question(partial(nodes.nodes, self._q))

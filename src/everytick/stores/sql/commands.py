@@ -48,7 +48,7 @@ class Many:
 
 @value
 class Versions:
-    """Answers these versions of definitions, each by the job's key and its number."""
+    """Returns these versions of definitions, each by the job's key and its number."""
 
     keys: tuple[Key, ...]
 

@@ -17,7 +17,7 @@ Key: TypeAlias = tuple[int, int]
 """The inner key of a job, and a version."""
 
 MOST_KEPT = 200_000
-"""Most definitions that are kept, about a kilobyte each; half as many if all are used in turn."""
+"""Most definitions that are kept. Each takes about a kilobyte. If all are used in turn, half as many are kept."""
 
 _ASKED_FOR = 1_000
 """Most jobs of which the newest version is known."""
@@ -75,7 +75,7 @@ class Definitions:
         return found
 
     def compile(self, stored: StoredVersion) -> Compiled:
-        """Return the version that this row holds, and keep it; one that cannot be read is `UnreadableVersion`."""
+        """Return the version in this row, and keep it. Raise `UnreadableVersion` if it cannot be read."""
         version = stored.key[1]
         times = {"created_at": stored.created_at, "updated_at": stored.edited_at}
         try:
@@ -96,7 +96,7 @@ class Definitions:
                 kept.pop((job_key, version), None)
 
     def _keep(self, key: Key, compiled: Compiled) -> None:
-        """Keep a version. What was not used while half of `most` were used is forgotten."""
+        """Keep a version. A version that is not used while half of `most` others are used is dropped."""
         if len(self._young) >= self._most // 2:
             self._old, self._young = self._young, {}
         self._young[key] = compiled

@@ -44,6 +44,7 @@ class ColdQueries(Statements):
     handed_of: Statement
     spans_of: Statement
     spans_of_jobs: Statement
+    missed_spans: Statement
     forget_attempts: Statement
     forget_runs: Statement
     forget_reports: Statement
@@ -207,7 +208,7 @@ class ColdQueries(Statements):
     stop_limited_claims: Statement
     begin_limited_claim: Statement
     owned: Statement
-    ripen_lanes: Statement
+    release_early_in_lanes: Statement
     ready_in_lanes: Statement
     ready_in_lane: Statement
     move_lanes: Statement
@@ -225,18 +226,22 @@ class ColdQueries(Statements):
     steps_of_jobs: Statement
     covered_runs: Statement
     errors_of: Statement
+    statuses_of: Statement
     hold_rollup: Statement
     rollup_lags: Statement
     next_ended: Statement
     unseen: Statement
     fold_between: Statement
-    fold_days_between: Statement | None
+    make_ended_day: Statement | None
+    sum_ended_days: Statement | None
+    add_ended_days: Statement | None
+    touch_lengths_of_days: Statement | None
+    forget_ended_days: Statement | None
     fold_these: Statement
     fold_days_of_these: Statement
     add_bands: Statement
     purge_bands: Statement
     failed_between: Statement
-    touch_lengths_between: Statement | None
     counted_among: Statement
     sweep: Statement
     note_unfolded: Statement
@@ -252,6 +257,7 @@ class ColdQueries(Statements):
     forget_cells: Statement
     purge_job_days: Statement
     purge_lengths: Statement
+    waiting_by_needs: Statement
     measured_lengths: Statement
     measured_lengths_of: Statement
     some_jobs: Statement

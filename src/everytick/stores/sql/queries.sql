@@ -45,14 +45,14 @@ select j.name, j.job_key, j.id as job_id, s.removed_at, v.definition, v.version,
 insert into {schema}.job (id, name, created_at) values (:job_id, :name, :now);
 
 -- add_state --
--- Lets a new job begin at its watermark.
+-- Writes where a new job stands: at its first watermark.
 insert into {schema}.job_state (job_key, id, needs, version, oldest_version, revision, woken, watermark, next_run_at,
                                 keep_last, is_needed)
 values (:job_key, :job_id, :needs, 1, 1, 1, 1, :watermark, :next_run_at, 0,
         exists (select 1 from {schema}.dependency d where d.needed_id = :job_id));
 
 -- edit_job --
--- Says what retention goes by; a job that was removed is back.
+-- Sets how long a job's occurrences are kept. A removed job is in service again.
 update {schema}.job_state
    set keep_success = :keep_success, keep_failure = :keep_failure, keep_last = :keep_last, removed_at = null,
        removed_by = ''
@@ -77,7 +77,7 @@ select v.job_key, v.id as job_id, v.name, v.version, v.revision, v.watermark, v.
  where v.id {in job_ids};
 
 -- jobs_by_name --
--- Returns where jobs stand that are not removed, or all, by name, from the one behind a name on.
+-- Returns jobs that are not removed, or all, by name, from those behind a name on.
 select v.job_key, v.id as job_id, v.name, v.version, v.revision, v.watermark, v.wake_at, v.removed_at, v.removed_by,
        v.retire_at, v.next_run_at, v.run_count, v.last_error, v.last_failure_at, v.needs, v.parked_reason,
        v.last_end_scheduled_for, v.last_end_started_at, v.last_end_at, v.last_end_id as last_end_occurrence_id,
@@ -136,7 +136,7 @@ select j.id as job_id, j.job_key from {schema}.job j where j.id {in job_ids};
 update {schema}.job_state set revision = revision + 1 where job_key = :job_key;
 
 -- foretell --
--- Says when a job runs next, by what is true now.
+-- Sets when a job runs next, as of now.
 update {schema}.job_state set next_run_at = :next_run_at
  where job_key = (select j.job_key from {schema}.job j where j.id = :job_id);
 
@@ -145,15 +145,15 @@ update {schema}.job_state set next_run_at = :next_run_at
 select d.job_key, d.name, d.needed_id from {schema}.dependency d where d.job_key {in job_keys};
 
 -- forget_dependencies --
--- Lets a job depend on nothing.
+-- Deletes what a job depends on.
 delete from {schema}.dependency where job_key = :job_key;
 
 -- add_dependency --
--- Lets a job depend on another one.
+-- Notes that a job depends on another one.
 insert into {schema}.dependency (job_key, name, needed_id) values (:job_key, :name, :needed_id);
 
 -- need_jobs --
--- Notes that some job depends on these, so that older snapshots of them are stale, and returns those that did not know.
+-- Notes that some job depends on these, which makes older snapshots of them stale. Returns those that were not noted.
 update {schema}.job_state set is_needed = :is_needed, revision = revision + 1
  where job_key in (select j.job_key from {schema}.job j where j.id {in job_ids}) and is_needed <> :is_needed
 returning job_key;
@@ -207,7 +207,7 @@ select o.id as occurrence_id, o.scheduled_for, o.status
   from {schema}.occurrence o where o.id {in_ids occurrence_ids};
 
 -- end_pause --
--- Takes away the pause that holds a job now and returns it.
+-- Deletes the pause that holds a job now, and returns it.
 delete from {schema}.pause where job_key = :job_key and pause_key = (
        select p.pause_key from {schema}.pause p
         where p.job_key = :job_key and (p.until_at is null or p.until_at > :now) order by p.pause_key limit 1)
@@ -223,7 +223,7 @@ update {schema}.pause
 returning pause_key;
 
 -- add_pause --
--- Holds a job's schedule from then on.
+-- Begins a pause of a job's schedule.
 insert into {schema}.pause (job_key, since_at, until_at, missed, reason, paused_by)
 values (:job_key, :since_at, :until_at, :missed, :reason, :paused_by);
 
@@ -234,18 +234,18 @@ update {schema}.job_state
  where job_key = :job_key;
 
 -- undo_reschedule --
--- Takes a next run back that was set to this time, and returns whether it was.
+-- Undoes a reschedule of the next run to this time, and returns whether there was one.
 update {schema}.job_state set reschedule_made_at = null, reschedule_for = null, reschedule_by = null
  where job_key = :job_key and reschedule_for = :reschedule_for
 returning job_key;
 
 -- adjustment_at --
--- Returns what was said of one instant.
+-- Returns the adjustment of one instant.
 select instant_at, kind, moved_to_at, reason, adjusted_by, is_done, overrides, payload, told_at
   from {schema}.adjustment where job_key = :job_key and instant_at = :instant_at;
 
 -- adjust --
--- Says what becomes of one instant; what was said before is replaced and keeps its place.
+-- Writes the adjustment of one instant. An earlier one is replaced, and its place in the order is kept.
 insert into {schema}.adjustment (job_key, instant_at, kind, moved_to_at, reason, adjusted_by, is_done, overrides,
                                  payload, told_at)
 values (:job_key, :instant_at, :kind, :moved_to_at, :reason, :adjusted_by, :is_done, :overrides, :payload, :told_at)
@@ -255,14 +255,14 @@ on conflict (job_key, instant_at) do update
        payload = excluded.payload, told_at = excluded.told_at;
 
 -- decided_through --
--- Returns how far a job is decided, and before what it was recorded as not run beyond this moment.
+-- Returns the watermark of a job, and where its spans that end beyond this moment begin.
 select s.watermark,
        (select min(p.span_after) from {schema}.span p
          where p.job_key = s.job_key and p.span_through > :now) as undone_after
   from {schema}.job_state s where s.job_key = :job_key;
 
 -- undo_spans --
--- Forgets what was recorded as not run beyond this moment.
+-- Deletes the spans beyond this moment.
 delete from {schema}.span where job_key = :job_key and span_through > :now;
 
 -- rewind_pauses --
@@ -274,13 +274,13 @@ update {schema}.pause
 
 -- told_ahead --
 -- Locks and returns the jobs that do not lie ahead and whose newest version, a pause, a resume or a reschedule was
--- written while the clock was.
+-- written while the clock was, or that obeyed a stop then.
 select s.job_key, s.id as job_id
   from {schema}.job_state s
  where s.watermark <= :step_at
    and (exists (select 1 from {schema}.job_version v
                  where v.job_key = s.job_key and v.version = s.version and v.edited_at > :step_at)
-        or s.reschedule_made_at > :step_at
+        or s.reschedule_made_at > :step_at or s.stopped_at > :step_at
         or exists (select 1 from {schema}.pause p
                     where p.job_key = s.job_key
                       and (p.since_at > :step_at or (p.resumed_by is not null and p.until_at > :step_at))))
@@ -288,7 +288,8 @@ select s.job_key, s.id as job_id
    {lock s};
 
 -- bring_told_back --
--- Lets the newest version of a job be in force now, if it was written ahead, and a reschedule hold from now on.
+-- Lets the newest version of a job be in force now, if it was written ahead, and a reschedule hold from now on. A stop
+-- that was obeyed ahead counts as obeyed now, and a window of recovery that was set ahead reaches back from now.
 update {schema}.job_state
    set oldest_version = (select case when v.edited_at > :now
                                      then coalesce((select max(w.version) from {schema}.job_version w
@@ -298,7 +299,9 @@ update {schema}.job_state
                                      else job_state.oldest_version end
                            from {schema}.job_version v
                           where v.job_key = job_state.job_key and v.version = job_state.version),
-       reschedule_made_at = case when reschedule_made_at > :now then :now else reschedule_made_at end
+       reschedule_made_at = case when reschedule_made_at > :now then :now else reschedule_made_at end,
+       stopped_at = case when stopped_at > :now then :now else stopped_at end,
+       narrowed_at = case when narrowed_at > :now then :now else narrowed_at end
  where job_key = :job_key;
 
 -- open_request --
@@ -319,7 +322,7 @@ select r.job_key, s.id as job_id, s.version, r.key, r.cause, r.requested_at, r.p
  order by r.request_key limit 1;
 
 -- keep_request --
--- Keeps a request, behind the others; where its key is taken nothing changes.
+-- Writes a request, behind the others. If its key is taken nothing changes.
 insert into {schema}.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
                               scheduled_for, covers_after, covers_through, keeps, nth, id, due_at)
 values (:job_key, :key, :cause, :requested_at, :payload, :overlap, :reason, :requested_by, :replay_of,
@@ -327,7 +330,7 @@ values (:job_key, :key, :cause, :requested_at, :payload, :overlap, :reason, :req
 on conflict (job_key, cause, key) do nothing;
 
 -- forget_asked_for --
--- Forgets every open request for the occurrence of this id.
+-- Deletes every open request for the occurrence of this id.
 delete from {schema}.request where id = :occurrence_id;
 
 -- hold_occurrence --
@@ -360,16 +363,16 @@ update {schema}.job_state
  where job_key = :job_key;
 
 -- unpark --
--- Shows a job no longer as one that some node cannot read.
+-- Clears the reason why some node could not read a job.
 update {schema}.job_state set unreadable_reason = null where job_key = :job_key and unreadable_reason is not null;
 
 -- show_unreadable --
--- Says why some node cannot read a job; nodes that can read it go on with it, and an edit ends it.
+-- Writes why some node cannot read a job. Nodes that can read it plan it, and an edit clears the reason.
 update {schema}.job_state set unreadable_reason = :reason
  where job_key = :job_key and (unreadable_reason is null or unreadable_reason <> :reason);
 
 -- unreadable_jobs --
--- Returns the versions that are still to be decided by, of each job that some node could not read.
+-- Returns of each job that some node could not read the versions that it is still planned by.
 select job_key, oldest_version, version from {schema}.job_state where unreadable_reason is not null;
 
 -- parked_jobs --
@@ -380,16 +383,16 @@ select j.name, coalesce(s.unreadable_reason, s.parked_reason) as parked_reason
  order by j.name {bytewise};
 
 -- coming_of_keys --
--- Returns the runs to come of these jobs that are written down.
+-- Returns the stored runs to come of these jobs.
 select job_key, instant_at, run_at, mark, detail, overrides, payload, zone_data
   from {schema}.coming where job_key {in job_keys};
 
 -- forget_coming --
--- Forgets one run to come.
+-- Deletes one run to come.
 delete from {schema}.coming where job_key = :job_key and instant_at = :instant_at;
 
 -- keep_coming --
--- Writes one run to come down.
+-- Writes one run to come.
 insert into {schema}.coming (job_key, instant_at, run_at, id, mark, detail, overrides, payload, zone_data)
 values (:job_key, :instant_at, :run_at, :occurrence_id, :mark, :detail, :overrides, :payload, :zone_data)
 on conflict (job_key, instant_at) do update
@@ -397,11 +400,11 @@ on conflict (job_key, instant_at) do update
        payload = excluded.payload, zone_data = excluded.zone_data;
 
 -- purge_coming --
--- Forgets the runs to come of a job.
+-- Deletes the runs to come of a job.
 delete from {schema}.coming where job_key = :job_key;
 
 -- version_at --
--- Returns the version in force at a moment; what is named at the moment of an edit is named by the old one.
+-- Returns the version in force at a moment. An instant at the moment of an edit belongs to the old version.
 select version from {schema}.job_version
  where job_key = :job_key and (in_force_after is null or in_force_after < :instant_at)
  order by version desc limit 1;
@@ -419,11 +422,11 @@ select backfill_key, key, status as backfill_status
   from {schema}.backfill where job_key = :job_key and id = :backfill_id;
 
 -- count_open_backfills --
--- Returns how many backfills of a job run.
+-- Returns how many backfills of a job are running.
 select count(*) as open_count from {schema}.backfill where job_key = :job_key and status = 'running';
 
 -- add_backfill --
--- Keeps a backfill that is not approved yet.
+-- Writes a backfill that is not approved yet.
 insert into {schema}.backfill (job_key, id, key, status, fill_after, fill_through, left_after, left_through, again,
                                as_of_now, newest_first, overlap, rate, pace, count, reason, planned_at, planned_by,
                                paced_at)
@@ -431,7 +434,7 @@ values (:job_key, :backfill_id, :key, 'planned', :fill_after, :fill_through, :fi
         :as_of_now, :newest_first, :overlap, :rate, :rate, :count, :reason, :now, :planned_by, :now);
 
 -- approve_backfill --
--- Lets a backfill run, behind the others of its job; who approved it first is kept.
+-- Starts a backfill, behind the others of its job. The first approval is kept.
 update {schema}.backfill
    set status = 'running', paced_at = :now, changed_by = :changed_by,
        approved_by = case when approved_at is null then :changed_by else approved_by end,
@@ -440,18 +443,18 @@ update {schema}.backfill
  where job_key = :job_key and key = :key;
 
 -- stop_backfill --
--- Lets a backfill rest or end.
+-- Pauses or ends a backfill.
 update {schema}.backfill set status = :backfill_status, changed_by = :changed_by, ended_at = :ended_at
  where job_key = :job_key and key = :key;
 
 -- show_backfill --
--- Lets plans find a backfill that runs: a request of its key, without an instant.
+-- Lets plans find a running backfill: they see a request with its key, without an instant.
 insert into {schema}.request (job_key, key, cause, requested_at, reason, requested_by, nth, id, due_at)
 values (:job_key, :key, :cause, :now, '', '', 1, :occurrence_id, :due_at)
 on conflict (job_key, cause, key) do nothing;
 
 -- hide_backfill --
--- Lets plans no longer find it.
+-- Deletes the request by which plans find a backfill.
 delete from {schema}.request
  where job_key = :job_key and cause = {cause.backfill} and key = :key and scheduled_for is null;
 
@@ -463,7 +466,7 @@ select o.id as occurrence_id
  order by f.place;
 
 -- open_backfills --
--- Returns the backfills of these jobs that run, in their order.
+-- Returns the running backfills of these jobs, in their order.
 select b.job_key, b.backfill_key, b.id as backfill_id, b.key, b.fill_after, b.fill_through, b.left_after, b.left_through,
        b.again, b.as_of_now, b.newest_first, b.overlap, b.rate, b.pace, b.count, b.created, b.reason, b.planned_by,
        b.paced_at, b.filled_at
@@ -472,7 +475,7 @@ select b.job_key, b.backfill_key, b.id as backfill_id, b.key, b.fill_after, b.fi
  order by b.job_key, b.place;
 
 -- recent_fills --
--- Returns what became of the newest occurrences of a backfill.
+-- Returns the statuses of the newest occurrences of a backfill.
 select count(case when o.status in ({pending}, {queued}) then 1 end) as unstarted,
        count(case when o.started_at > :window_at then 1 end) as started,
        count(case when o.ended_at > :paced_at then 1 end) as ended,
@@ -482,7 +485,7 @@ select count(case when o.status in ({pending}, {queued}) then 1 end) as unstarte
   join {schema}.occurrence o on o.id = f.id;
 
 -- trial_counts --
--- Returns what became of the occurrences of a rollout's stage: those of its version that ended, and all that were created.
+-- Returns how the occurrences of a rollout's stage ended: those of its version, and how many were created in all.
 select count(case when o.version = :version and o.status = {completed} then 1 end) as well,
        count(case when o.version = :version and o.status in ({completed_with_errors}, {failed}, {failed_stale}) then 1
              end) as failed,
@@ -514,7 +517,7 @@ select version, in_force_after from {schema}.job_version
  order by version desc limit :limit;
 
 -- add_fill --
--- Notes that a backfill makes an occurrence.
+-- Notes that an occurrence belongs to a backfill.
 insert into {schema}.filled (backfill_key, place, id) values (:backfill_key, :place, :occurrence_id);
 
 -- move_backfill --
@@ -540,19 +543,19 @@ select b.job_key, b.backfill_key, b.id as backfill_id, s.id as job_id, j.name, b
  order by b.planned_at desc, b.id desc limit :limit;
 
 -- count_fills --
--- Returns how many occurrences of these backfills have which status, or had it when they were forgotten.
+-- Returns how many occurrences of these backfills have each status. Deleted ones count with their last status.
 select f.backfill_key, coalesce(o.status, f.status, {canceled}) as status, count(*) as count
   from {schema}.filled f left join {schema}.occurrence o on o.id = f.id
  where f.backfill_key {in backfill_keys}
  group by f.backfill_key, coalesce(o.status, f.status, {canceled});
 
 -- purge_fills --
--- Forgets what the backfills of a job have made.
+-- Deletes the notes about the occurrences of a job's backfills.
 delete from {schema}.filled
  where backfill_key in (select b.backfill_key from {schema}.backfill b where b.job_key = :job_key);
 
 -- purge_backfills --
--- Forgets the backfills of a job.
+-- Deletes the backfills of a job.
 delete from {schema}.backfill where job_key = :job_key;
 
 -- ---------------------------------------------------------------------------------------------------------- the history
@@ -584,7 +587,7 @@ select r.id from {schema}.request r
  order by 1 limit :limit;
 
 -- runs_of --
--- Returns where the tasks of these occurrences stand.
+-- Returns the runs of the tasks of these occurrences.
 select handle, task, status as run_status, attempts, retries, last_attempt_status, out_of_time, resume_at, started_at,
        attempt_started_at, ended_at, error, because_of, result, waits
   from {schema}.task_run where handle {in handles};
@@ -615,22 +618,30 @@ select job_key, status, why, detail, span_after, span_through, version, count
  where job_key {in job_keys} and span_through > :begin_after and span_after < :end_through
  order by span_key;
 
+-- missed_spans --
+-- Returns the newest spans of missed instants that end after a moment, of all jobs.
+select (select s.id from {schema}.job_state s where s.job_key = p.job_key) as job_id,
+       p.status, p.why, p.detail, p.span_after, p.span_through, p.version, p.count
+  from {schema}.span p {using span_missed}
+ where p.status = {missed} and p.span_through > :begin_after
+ order by p.span_through desc, job_id limit :limit;
+
 -- forget_attempts --
--- Forgets the attempts of these occurrences.
+-- Deletes the attempts of these occurrences.
 delete from {schema}.attempt where handle {in handles};
 
 -- forget_runs --
--- Forgets the runs of these occurrences.
+-- Deletes the runs of these occurrences.
 delete from {schema}.task_run where handle {in handles};
 
 -- ------------------------------------------------------------------------------------------------------------- purging
 
 -- purge_occurrences --
--- Forgets these occurrences for good, ended or not; no node holds one of them.
+-- Deletes these occurrences, ended or not. No node holds one of them.
 delete from {schema}.occurrence where handle {in handles} and owner is null;
 
 -- purge_requests --
--- Forgets the open requests of a job.
+-- Deletes the open requests of a job.
 delete from {schema}.request where job_key = :job_key;
 
 -- purge_keys --
@@ -638,23 +649,23 @@ delete from {schema}.request where job_key = :job_key;
 delete from {schema}.request_key where job_key = :job_key;
 
 -- purge_adjustments --
--- Forgets what was said about single instants of a job.
+-- Deletes the adjustments of a job.
 delete from {schema}.adjustment where job_key = :job_key;
 
 -- purge_pauses --
--- Forgets the pauses of a job.
+-- Deletes the pauses of a job.
 delete from {schema}.pause where job_key = :job_key;
 
 -- purge_spans --
--- Forgets which instants of a job did not run.
+-- Deletes the spans of a job.
 delete from {schema}.span where job_key = :job_key;
 
 -- purge_versions --
--- Forgets the definitions of a job.
+-- Deletes the definitions of a job.
 delete from {schema}.job_version where job_key = :job_key;
 
 -- purge_job --
--- Forgets a job that nothing belongs to any more.
+-- Deletes a job to which no other row belongs.
 delete from {schema}.job where job_key = :job_key;
 
 -- --------------------------------------------------------------------------------------------------------------- nodes
@@ -664,13 +675,13 @@ delete from {schema}.job where job_key = :job_key;
 update {schema}.node set beats = 0, beat_at = :now where id = :node_id;
 
 -- hear --
--- Notes that the node lives, and what it says of itself where it says anything.
+-- Notes that the node lives, and its facts if it sends any.
 insert into {schema}.node (id, beat_at, facts, beats) values (:node_id, :now, :facts, 1)
 on conflict (id) do update
    set beat_at = excluded.beat_at, facts = coalesce(excluded.facts, node.facts), beats = node.beats + 1;
 
 -- forget_name_sets --
--- Forgets sets of names that no start has told since then, and that no node names.
+-- Deletes sets of names that no start has sent since then, and that no node names.
 delete from {schema}.name_set
  where stored_at < :told_at
    and not exists (select 1 from {schema}.node n where n.facts like '%' || name_set.hash || '%');
@@ -678,7 +689,7 @@ delete from {schema}.name_set
 -- ------------------------------------------------------------------------------------- what was fired without the store
 
 -- recorded_before --
--- Returns its handle if it is here because it was told before.
+-- Returns the handle of a fired run that was recorded before.
 select handle from {schema}.occurrence where id = :occurrence_id and reason = :reason;
 
 -- owe_report --
@@ -687,7 +698,7 @@ insert into {schema}.report (needs, ended_at, handle)
 select o.needs, o.ended_at, o.handle from {schema}.occurrence o where o.handle = :handle;
 
 -- record_run --
--- Writes down where one task of it came to.
+-- Writes the state of one task of a fired run.
 insert into {schema}.task_run (handle, task, status, attempts, retries, last_attempt_status, out_of_time, resume_at,
                                started_at, attempt_started_at, ended_at, error, because_of, result, waits)
 values (:handle, :task, :run_status, :attempts, :retries, :last_attempt_status, :out_of_time, :resume_at, :started_at,
@@ -700,12 +711,12 @@ on conflict (handle, task) do update
        because_of = excluded.because_of, result = excluded.result, waits = excluded.waits;
 
 -- record_attempt --
--- Writes down one try at it.
+-- Writes one attempt at the task.
 insert into {schema}.attempt (handle, task, number, status, started_at, ended_at, error, node)
 values (:handle, :task, :number, :attempt_status, :started_at, :ended_at, :error, :node);
 
 -- add_span --
--- Keeps instants that did not run, behind the others.
+-- Writes a span, behind the others.
 insert into {schema}.span (job_key, status, why, detail, span_after, span_through, version, count)
 values (:job_key, :status, :why, :detail, :span_after, :span_through, :version, :count);
 
@@ -724,7 +735,7 @@ update {schema}.breach set ended_at = :now, is_withdrawn = :is_withdrawn
  where job_key = :job_key and ended_at is null and not kind {in kinds};
 
 -- drop_promises --
--- Forgets the promises that a job makes no more.
+-- Deletes the promises that a job makes no more.
 delete from {schema}.promise where job_key = :job_key and not kind {in kinds};
 
 -- recheck_promises --
@@ -756,7 +767,7 @@ select o.id as occurrence_id, o.scheduled_for, o.status, o.cause, o.started_at, 
  order by o.job_key, o.scheduled_for, o.id limit :limit;
 
 -- promised_spans --
--- Returns what did not run of a job after this instant, oldest first.
+-- Returns the spans of a job after this instant, oldest first.
 select p.status, p.why, p.detail, p.span_after, p.span_through, p.version, p.count
   from {schema}.span p
  where p.job_key = :job_key and p.span_through > :begin_after
@@ -771,7 +782,7 @@ select p.job_key, j.id as job_id, p.kind
    {lock p} {skip};
 
 -- settle_promise --
--- Says where a promise stands.
+-- Writes the state of a promise.
 update {schema}.promise
    set judged_through = :judged_through, check_at = :check_at, held_after = :held_after, held_through = :held_through,
        broken_for = :broken_for, revision = revision + 1
@@ -790,7 +801,7 @@ on conflict (job_key, kind, broken_for) do update
        is_end_owed = excluded.is_end_owed;
 
 -- forget_breaches --
--- Forgets the breaches of a job that ended long ago.
+-- Deletes the breaches of a job that ended long ago.
 delete from {schema}.breach where job_key = :job_key and ended_at < :forgotten_at;
 
 -- owed_breaches --
@@ -809,7 +820,7 @@ update {schema}.breach
    and broken_for = :broken_for;
 
 -- promise_records --
--- Returns where the promises of the jobs in service stand, of all or of these jobs, those first that are looked at soonest.
+-- Returns the promises of the jobs in service, of all or of these jobs. Those that are judged soonest come first.
 select j.id as job_id, j.name, p.kind, p.judged_through, p.check_at, p.held_after, p.held_through, p.revision,
        b.broken_for, b.due_at, b.found_at, b.last_for, b.count, b.reason, b.occurrence_id, b.ended_at, b.is_withdrawn
   from {schema}.promise p
@@ -828,11 +839,11 @@ select j.id as job_id, j.name, b.kind, b.broken_for, b.due_at, b.found_at, b.las
  order by b.due_at desc, j.name {bytewise}, b.kind, b.broken_for limit :limit;
 
 -- purge_promises --
--- Forgets the promises of a job.
+-- Deletes the promises of a job.
 delete from {schema}.promise where job_key = :job_key;
 
 -- purge_breaches --
--- Forgets the breaches of a job.
+-- Deletes the breaches of a job.
 delete from {schema}.breach where job_key = :job_key;
 
 -- ---------------------------------------------------------------------------------------------------------- limits
@@ -855,7 +866,7 @@ select r.reach, r.most, r.rate_count, r.rate_per, r.is_burst, r.reason, r.set_by
   from {schema}.reach r where r.reach {in reaches} order by r.reach {lock r};
 
 -- keep_reach --
--- Writes what holds for a reach.
+-- Writes the limit and the release of a reach.
 insert into {schema}.reach (reach, most, rate_count, rate_per, is_burst, reason, set_by, set_at, release_count,
                             release_per, is_release_burst, release_left, released_at, released_by)
 values (:reach, :most, :rate_count, :rate_per, :is_burst, :reason, :set_by, :set_at, :release_count, :release_per,
@@ -868,11 +879,11 @@ on conflict (reach) do update
        released_at = excluded.released_at, released_by = excluded.released_by;
 
 -- forget_reach --
--- Nothing holds for the reach any more.
+-- Deletes a reach that has no limit, brake or release any more.
 delete from {schema}.reach where reach = :reach;
 
 -- forget_brakes --
--- Takes the brakes of a reach away.
+-- Deletes the brakes of a reach.
 delete from {schema}.brake where reach = :reach;
 
 -- add_brake --
@@ -898,7 +909,7 @@ select starts.reach, starts.handle, starts.fence, starts.started_at
 on conflict do nothing;
 
 -- forget_starts --
--- Forgets claims of each reach that were made up to its moment and are over.
+-- Deletes the starts of each reach up to its moment whose occurrence no node holds any more.
 delete from {schema}.limit_start
  where (reach, handle, fence) in (
        select s.reach, s.handle, s.fence
@@ -908,7 +919,7 @@ delete from {schema}.limit_start
           and not exists (select 1 from {schema}.occurrence o where o.handle = s.handle and o.owner is not null));
 
 -- forget_starts_of --
--- Forgets every claim of a reach.
+-- Deletes every start of a reach.
 delete from {schema}.limit_start where reach = :reach;
 
 -- running_in --
@@ -935,7 +946,7 @@ select spans.place,
 select text as needs from {schema}.needs where text >= 'limit:' and text < 'limit;';
 
 -- hold_places --
--- Lets these occurrences ring when they end.
+-- Notes that these occurrences hold places: their ends ring.
 update {schema}.occurrence set holds_place = true where handle {in handles};
 
 -- own_in_lanes --

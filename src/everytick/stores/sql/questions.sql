@@ -34,6 +34,10 @@ select o.id as occurrence_id, o.covers_after, o.covers_through, o.status, o.caus
    and (o.job_key, o.scheduled_for) <= ((select k.job_key from {schema}.job k where k.id = :job_id), :end_through)
  order by o.job_key, o.scheduled_for, o.id limit :limit;
 
+-- statuses_of --
+-- Returns the statuses of these occurrences.
+select o.id as occurrence_id, o.status from {schema}.occurrence o where o.id {in_ids occurrence_ids};
+
 -- errors_of --
 -- Returns the errors of these occurrences.
 select o.id as occurrence_id, o.error from {schema}.occurrence o where o.id {in_ids occurrence_ids};

@@ -12,12 +12,11 @@ select coalesce((select o.handle from {schema}.occurrence o order by o.handle de
        (select l.job_key from {schema}.job_length l where l.is_stale order by l.job_key limit 1) is not null as is_stale;
 
 -- next_ended --
--- Returns the last of the next occurrences in the order of handles, how many they are, whether all of them have ended, and
--- whether others than completed ones have.
-select max(n.handle) as top, count(*) as count, min(n.status) >= {first_ended} as is_over,
-       max(n.status) > {completed} as has_others
-  from (select o.handle, o.status from {schema}.occurrence o
-         where o.handle > :last_handle order by o.handle limit :limit) n;
+-- Returns the newest handle of all, how many occurrences the next handles have, whether all of them have ended, and whether
+-- others than completed ones have.
+select coalesce((select max(e.handle) from {schema}.occurrence e), 0) as newest,
+       count(*) as count, min(o.status) >= {first_ended} as is_over, max(o.status) > {completed} as has_others
+  from {schema}.occurrence o where o.handle > :last_handle and o.handle <= :last_handle + :limit;
 
 -- counted_among --
 -- Returns those of these that are over, and whether the rollups count each.

@@ -6,8 +6,8 @@ from threading import Lock
 
 from everytick.domain.values import value
 
-SOON = 60.0
-"""A waiter with at most this many seconds expects a change soon: then the file is checked more often."""
+SOON_SECONDS = 60.0
+"""A waiter with at most this long expects a change soon: then the file is checked more often."""
 
 
 @value
@@ -49,7 +49,7 @@ class Bell:
             if self._rung:
                 self._rung = False
                 return None
-            waiter = _Waiter(loop, loop.create_future(), seconds <= SOON)
+            waiter = _Waiter(loop, loop.create_future(), seconds <= SOON_SECONDS)
             self._waiters.append(waiter)
             return waiter.future
 

@@ -1,7 +1,7 @@
 -- The statements of the shared verbs that SQLite says in its own way; see stores/sql/queries.sql.
 
 -- held_of_job --
--- Returns how many occurrences of a job are in the hands of a node.
+-- Returns how many occurrences of a job a node holds.
 select count(*) as held from occurrence indexed by occurrence_active
  where job_key = :job_key and ended_at is null and owner is not null;
 
@@ -30,7 +30,7 @@ select o.owner, max(o.updated_at), count(*), null, 0
  order by node_id;
 
 -- overdue --
--- Returns what is held past its deadline.
+-- Returns the occurrences that a node holds past their deadline.
 select owner, handle, fence, claim_token from occurrence indexed by occurrence_deadline
  where owner is not null and execution_timeout is not null and deadline_at <= :now order by handle;
 
@@ -138,7 +138,7 @@ select o.job_key, o.status, o.ended_at, o.covers_through
   cross join occurrence o on o.job_key = asked.job_key and o.scheduled_for = asked.scheduled_for;
 
 -- put_back_in_line --
--- Lets what the schedule made and no node claimed wait for the end of the pause.
+-- Queues what the schedule made and no node has claimed: it waits for the end of the pause.
 update occurrence indexed by occurrence_active set status = {queued}, updated_at = :now
  where job_key = :job_key and ended_at is null and status = {pending} and cause = {cause.schedule};
 
@@ -167,7 +167,8 @@ update job_state
                                                                          and coalesce(v.follows, v.version)), v.version)
                                      else job_state.oldest_version end
                            from job_version v where v.job_key = job_state.job_key and v.version = job_state.version),
-       reschedule_made_at = min(reschedule_made_at, :now),
+       reschedule_made_at = min(reschedule_made_at, :now), stopped_at = min(stopped_at, :now),
+       narrowed_at = min(narrowed_at, :now),
        last_end_at = min(last_end_at, :now), last_failure_at = min(last_failure_at, :now)
  where job_key = :job_key;
 
@@ -392,8 +393,8 @@ select 1 as begun;
 select handle, fence, job_key, version, needs, claimed_at from occurrence indexed by occurrence_held
  where owner is not null order by handle;
 
--- ripen_lanes --
--- What had to wait for its ready_at stands among the ready ones from then on.
+-- release_early_in_lanes --
+-- Moves early occurrences to the ready ones once their ready_at has come.
 update occurrence set is_early = 0 where is_early = 1 and needs {in needs} and ready_at <= :now;
 
 -- ready_in_lanes --

@@ -32,7 +32,7 @@ _MISSING = re.compile(r"no such (table|column|index|function)|has no column name
 
 
 def named(error: Exception, path: Path) -> StoreUnavailable | None:
-    """Return what the error means for the store in this file; None where it is the fault of what was asked."""
+    """Return the error as one about the store. Return None if the statement is wrong."""
     if isinstance(error, OSError):
         return StoreUnavailable(str(path), str(error))
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -55,7 +55,7 @@ def ends_transaction(error: sqlite3.Error) -> bool:
 
 @contextmanager
 def saying_which_file(path: Path) -> Iterator[None]:
-    """Name what happened to the file or the disk; what is the fault of what was asked stays as it is."""
+    """Name errors of the file or the disk. Errors of the statement pass unchanged."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:

@@ -25,8 +25,8 @@ except ImportError:  # a system without this kind of lock
 
 _log = logging.getLogger(__name__)
 
-IN_LINE = 1.0
-"""Most seconds that a thread waits in line. A process that is first for longer is frozen or cannot write."""
+IN_LINE_SECONDS = 1.0
+"""How long a thread waits in line. A process that is first for longer is frozen or cannot write."""
 
 
 _Wait: TypeAlias = "tuple[int, Future[None], Event]"
@@ -48,8 +48,8 @@ class Turn:
     @contextmanager
     def line(self) -> Iterator[None]:
         """Wait in line until this process is the first, and leave the line at the end of the block."""
-        until = time.monotonic() + IN_LINE
-        is_first_here = self._own.acquire(timeout=IN_LINE)
+        until = time.monotonic() + IN_LINE_SECONDS
+        is_first_here = self._own.acquire(timeout=IN_LINE_SECONDS)
         is_first = is_first_here and not self._is_unsupported and self._stand(until)
         try:
             yield

@@ -38,7 +38,7 @@ class ForkGuard:
         self._lock.release()
 
     def stop(self, seconds: float) -> bool:
-        """Say whether the connection is closed and stays so until `go_on`; it may be in use for longer than this."""
+        """Close the connection until `go_on`. Return whether that was done in time: it may be in use for longer."""
         if not self._lock.acquire(timeout=seconds):
             return False
         self._close()

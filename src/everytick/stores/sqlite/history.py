@@ -32,7 +32,7 @@ def forgettable(connection: sqlite3.Connection, now: datetime, limit: int, after
             kept = job["keep_success"] if status in _KEPT_AS_SUCCESSES else job["keep_failure"]
             if oldest_kept is not None and kept is not None:
                 asked = {"job_key": job["job_key"], "status": status, "now": now, "kept": kept, **oldest_kept}
-                aged = fetch(connection, Q.aged_of_job(**asked, limit=max(limit - len(handles), 0)))
+                aged = fetch(connection, Q.aged(**asked, limit=max(limit - len(handles), 0)))
                 handles += [row["handle"] for row in aged]
         if len(handles) >= limit:
             return handles, after

@@ -11,7 +11,7 @@ from everytick.domain.facts import Fact
 from everytick.errors import Conflict
 from everytick.stores.base import Receipt
 from everytick.stores.sql.verbs import facts
-from everytick.stores.sqlite.compiled import FileDefinitions
+from everytick.stores.sqlite.definition_cache import FileDefinitions
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.opening import Driver
 from everytick.stores.sqlite.queries import COLD

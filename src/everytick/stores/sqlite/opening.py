@@ -47,8 +47,10 @@ MIGRATIONS = load_migrations("everytick.stores.sqlite")
 _UTC = re.compile("«utc ([^»]+)»")
 _AS_TEXT = r"strftime('%Y-%m-%dT%H:%M:%S', (\1) / 1000000, 'unixepoch') || printf('.%06dZ', (\1) % 1000000)"
 _HOSTS_TIME = "(cast((julianday('now') - 2440587.5) * 86400000 as integer) * 1000)"
-_APPLICATION = 0x65767469  # "evti": tells our files from other people's
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
+_APPLICATION = 0x65767469
+"""The application id of our files, "evti" in ASCII: it tells them from those of other programs."""
+
+_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.0001, 0.002
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _making = Lock()
 
@@ -121,15 +123,15 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 def patiently(act: Callable[[], T], seconds: float = LOCK_SECONDS) -> T:
     """Return the result of `act`. While another process holds the lock, try again every 0.05 to 2 ms."""
-    until, pause = time.monotonic() + seconds, _SHORTEST_PAUSE
+    until, pause = time.monotonic() + seconds, _SHORTEST_PAUSE_SECONDS
     while True:
         try:
             return act()
         except sqlite3.OperationalError as error:
             if not is_busy(error) or time.monotonic() > until:
                 raise
-        time.sleep(pause * random.uniform(0.5, 1))
-        pause = min(pause * 1.5, _LONGEST_PAUSE)
+        time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311, a spread is no secret
+        pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
 
 
 def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: Driver = "sqlite3") -> None:

@@ -1,19 +1,16 @@
 """The planner's verbs: snapshots of due jobs, and plans that are written whole or not at all."""
 
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter, itemgetter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from everytick.domain.backfills import OpenBackfill
-from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.job import Job
-from everytick.domain.needs import late_needs, needs_in
 from everytick.domain.snapshots import PLAN_LIMIT, Edition, Ended, JobSnapshot, Past, Request, Rescheduled
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import closed
@@ -28,65 +25,42 @@ from everytick.stores.open_requests import (
     without_backfills,
 )
 from everytick.stores.sql import rows as shared
-from everytick.stores.sql.rows import EMPTY_LINE, write_overrides
+from everytick.stores.sql.rows import EMPTY_LINE
 from everytick.stores.sql.statements import Query, Row
-from everytick.stores.sql.verbs import coming
+from everytick.stores.sql.verbs import coming_runs
 from everytick.stores.sql.verbs.backfills import open_backfills, write_filling
-from everytick.stores.sql.verbs.coming import JobComing
+from everytick.stores.sql.verbs.coming_into_force import come_into_force
+from everytick.stores.sql.verbs.coming_runs import JobComing
 from everytick.stores.sql.verbs.depending import Asked, dependence
 from everytick.stores.sql.verbs.trials import trials
-from everytick.stores.sql.verbs.turning import turning
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.active import lines
-from everytick.stores.sqlite.compiled import FileDefinitions
-from everytick.stores.sqlite.queries import COLD, Q, carried_out, fetch
-from everytick.stores.sqlite.rows import NEVER, NO_TEXT, Columns, micros, micros_or_never
+from everytick.stores.sqlite.definition_cache import FileDefinitions
+from everytick.stores.sqlite.queries import COLD, Q, carried_out, fetch, selected
+from everytick.stores.sqlite.row_statements import in_order
+from everytick.stores.sqlite.rows import Columns, micros
+from everytick.stores.sqlite.rows_read import DueJob, PlannedJob
+from everytick.stores.sqlite.rows_written import (
+    CREATION_COLUMNS,
+    creation_columns,
+    move_columns,
+    run_columns,
+    span_columns,
+)
 from everytick.stores.sqlite.writer import Transaction
-from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
+from everytick.stores.storing_rules import NOTHING_TO_KEEP
 
 T = TypeVar("T")
 
 _LONGEST_WAITING = attrgetter("wake_at", "id")
 
-# Places in the columns of a new occurrence, as `creation_columns` returns them.
-_ID, _LINE_AT, _NEEDS = 0, 9, 19
-_IN_LINE = itemgetter(_LINE_AT, _ID)
+_NEEDS = CREATION_COLUMNS.index("needs")
+_IN_LINE = itemgetter(*map(CREATION_COLUMNS.index, ("line_at", "id")))
 
 _EVER = 2**62
 """After every moment that a request can name, in microseconds."""
 
 _NO_BACKFILLS: dict[int, tuple[OpenBackfill, bool]] = {}
-
-
-class _JobRow(NamedTuple):
-    """One row of `due_jobs` or `look_at_jobs`, as the driver gives it."""
-
-    job_key: int
-    id: str
-    version: int
-    oldest_version: int
-    revision: int
-    woken: int
-    watermark: int
-    wake_at: int | None
-    retire_at: int | None
-    reschedule_made_at: int | None
-    reschedule_for: int
-    reschedule_by: str
-    last_end_scheduled_for: int
-    last_end_started_at: int | None
-    last_end_at: int | None
-    last_end_id: bytes
-    last_success_scheduled_for: int
-    last_success_started_at: int | None
-    last_success_at: int | None
-    last_success_id: bytes
-    other_success_scheduled_for: int
-    other_success_started_at: int | None
-    other_success_at: int | None
-    other_success_id: bytes
-    narrowed_at: int | None
-    is_needed: int
 
 
 def due(
@@ -108,7 +82,7 @@ def due(
         "refused": refused,
         "limit": limit,
     }
-    jobs: list[_JobRow] = []
+    jobs: list[DueJob] = []
     for needs in scope.met:
         jobs += _job_rows(connection, Q.due_jobs(needs=needs, **asked))
     if len(scope.met) > 1:
@@ -122,7 +96,7 @@ def look(
     connection: sqlite3.Connection, definitions: FileDefinitions, job_ids: Collection[str], clock: int
 ) -> dict[str, JobSnapshot]:
     """Return the snapshots of the jobs that exist, due or not, read at one moment."""
-    jobs = _job_rows(connection, Q.look_at_jobs(job_ids=job_ids))
+    jobs = _job_rows(connection, Q.standing_by_id(job_ids=job_ids))
     seen = {snapshot.job_id: snapshot for snapshot in _snapshots(connection, definitions, jobs, clock, clock)}
     return {id_: seen[id_] for id_ in job_ids if id_ in seen}
 
@@ -144,12 +118,12 @@ def ahead(connection: sqlite3.Connection, now: int, scope: NodeScope) -> tuple[A
     return answer, counts["is_limited"]
 
 
-def _job_rows(connection: sqlite3.Connection, query: Query) -> list[_JobRow]:
-    return list(map(_JobRow._make, connection.execute(query.statement.sql, query.arguments)))
+def _job_rows(connection: sqlite3.Connection, query: Query) -> list[DueJob]:
+    return list(map(DueJob._make, selected(connection, query)))
 
 
 def _snapshots(
-    connection: sqlite3.Connection, definitions: FileDefinitions, jobs: Sequence[_JobRow], clock: int, until: int
+    connection: sqlite3.Connection, definitions: FileDefinitions, jobs: Sequence[DueJob], clock: int, until: int
 ) -> list[JobSnapshot]:
     related = _RelatedRows(connection, jobs, clock, until)
     snapshots = []
@@ -171,7 +145,7 @@ def _snapshots(
 
 def _with_dependence(
     connection: sqlite3.Connection,
-    jobs: Sequence[_JobRow],
+    jobs: Sequence[DueJob],
     snapshots: Sequence[JobSnapshot],
     asked: Mapping[int, Asked],
     clock: int,
@@ -188,16 +162,16 @@ def _with_dependence(
 def _pasts(
     connection: sqlite3.Connection,
     definitions: FileDefinitions,
-    row: _JobRow,
+    row: DueJob,
     editions: tuple[Edition, ...],
     related: "_RelatedRows",
 ) -> tuple[Past, ...]:
     """Return the old definitions that requests and the open backfill need beside the editions."""
     asked = pasts_asked(related.asked(row.job_key)[:PLAN_LIMIT], related.backfill(row.job_key)[0], editions)
-    return tuple(_past(connection, definitions, row, each) for each in asked)
+    return tuple(_past(connection, definitions, row, past) for past in asked)
 
 
-def _past(connection: sqlite3.Connection, definitions: FileDefinitions, row: _JobRow, asked: PastAsked) -> Past:
+def _past(connection: sqlite3.Connection, definitions: FileDefinitions, row: DueJob, asked: PastAsked) -> Past:
     known = {"job_key": row.job_key, "oldest_version": row.oldest_version, "limit": PAST_LIMIT + 1}
     if asked.newest_first:
         query = COLD.newest_past_versions(**known, left_after=asked.after, left_through=asked.through)
@@ -213,25 +187,21 @@ def _past(connection: sqlite3.Connection, definitions: FileDefinitions, row: _Jo
 class _RelatedRows:
     """The rows of other tables that belong to the jobs of one batch, read in one statement per table."""
 
-    def __init__(self, connection: sqlite3.Connection, jobs: Sequence[_JobRow], clock: int, until: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, jobs: Sequence[DueJob], clock: int, until: int) -> None:
         job_keys = [row.job_key for row in jobs]
-        self.pauses = _by_job(connection, Q.pauses_of_jobs(job_keys=job_keys), shared.pause)
-        self.adjustments = _by_job(connection, Q.adjustments_of_jobs(job_keys=job_keys), shared.adjustment)
+        self.pauses = _by_job(connection, Q.pauses(job_keys=job_keys), shared.pause)
+        self.adjustments = _by_job(connection, Q.adjustments(job_keys=job_keys), shared.adjustment)
         # A job that has retired by then shows all its requests.
         seen = [
             {"job_key": row.job_key, "until": until if row.retire_at is None or row.retire_at > until else _EVER}
             for row in jobs
         ]
-        self.requests = _by_job(
-            connection, Q.requests_of_jobs(seen=seen), lambda row: (shared.request(row), row["is_to_come"])
-        )
+        self.requests = _by_job(connection, Q.requests(seen=seen), lambda row: (shared.request(row), row["is_to_come"]))
         filling = [job for job, asked in self.requests.items() if any(map(shows_backfill, asked))]
         self._backfills = (
             carried_out(connection, open_backfills(COLD, filling, rows.moment(until))) if filling else _NO_BACKFILLS
         )
-        now = rows.moment(clock)
-        paused = {job for job, pauses in self.pauses.items() if any(pause.holds(now) for pause in pauses)}
-        self.lines = lines(connection, json.dumps(job_keys), clock, paused)
+        self.lines = lines(connection, job_keys, rows.moment(clock))
 
     def asked(self, job: int) -> list[Request]:
         """Return the open requests that have come, and one more than a plan sees if there are more."""
@@ -253,7 +223,7 @@ def _by_job(connection: sqlite3.Connection, query: Query, read: Callable[[Row], 
     return by_job
 
 
-def _editions(connection: sqlite3.Connection, definitions: FileDefinitions, row: _JobRow) -> tuple[Edition, ...] | None:
+def _editions(connection: sqlite3.Connection, definitions: FileDefinitions, row: DueJob) -> tuple[Edition, ...] | None:
     """Return the editions of the job. None if one is unreadable: then the job is parked."""
     job, newest, oldest = row.job_key, row.version, row.oldest_version
     editions = []
@@ -267,7 +237,7 @@ def _editions(connection: sqlite3.Connection, definitions: FileDefinitions, row:
 
 
 def _snapshot(
-    row: _JobRow, editions: tuple[Edition, ...], related: _RelatedRows, pasts: tuple[Past, ...]
+    row: DueJob, editions: tuple[Edition, ...], related: _RelatedRows, pasts: tuple[Past, ...]
 ) -> JobSnapshot:
     job = row.job_key
     line = related.lines.get(job, EMPTY_LINE)
@@ -300,6 +270,7 @@ def _snapshot(
             row.other_success_scheduled_for, row.other_success_started_at, row.other_success_at, row.other_success_id
         ),
         narrowed_at=rows.moment_or_none(row.narrowed_at),
+        stopped_at=rows.moment_or_none(row.stopped_at),
         next_request_at=related.next_request_at(job),
         is_needed=row.is_needed == 1,
         backfill=backfill,
@@ -307,7 +278,7 @@ def _snapshot(
     )
 
 
-def _reschedule(row: _JobRow) -> Rescheduled | None:
+def _reschedule(row: DueJob) -> Rescheduled | None:
     if row.reschedule_made_at is None:
         return None
     return Rescheduled(rows.moment(row.reschedule_made_at), rows.moment(row.reschedule_for), row.reschedule_by)
@@ -333,8 +304,8 @@ def commit_plans(
     if batch.is_ahead and transaction.now < micros(batch.now):
         return [Commit.STALE] * len(plans)
     seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
-    asked = json.dumps([plan.job_id for plan in plans])
-    states = {state[0]: state for state in transaction.execute(Q.states_of_jobs, (asked,))}
+    query = Q.states_of_jobs(job_ids=[plan.job_id for plan in plans])
+    states = {state.id: state for state in map(PlannedJob._make, selected(transaction.connection, query))}
     gathered = _PlanRows(transaction, definitions, batch.token)
     # Of two plans of one job the second comes from a snapshot that the first has made old.
     answers = [gathered.add(plan, states.pop(plan.job_id, None), seen.get(plan.job_id)) for plan in plans]
@@ -365,26 +336,26 @@ class _PlanRows:
         self._keeping: list[Creation] = []
         self._spans: list[Columns] = []
         self._moves: list[Columns] = []
-        self._editions: list[Columns] = []
-        self._awaiting: list[Columns] = []
-        self._telling: list[Columns] = []
+        self._editions: list[Row] = []
+        self._awaiting: list[Row] = []
+        self._telling: list[Row] = []
         self._coming: list[JobComing] = []
 
-    def add(self, plan: Plan, state: Columns | None, snapshot: JobSnapshot | None) -> Commit:
+    def add(self, plan: Plan, state: PlannedJob | None, snapshot: JobSnapshot | None) -> Commit:
         """Add the rows of a plan; nothing if it is stale."""
         if state is None:
             return Commit.STALE
-        _, job, revision, watermark, version, oldest, token = state
-        if revision != plan.revision:
+        job = state.job_key
+        if state.revision != plan.revision:
             # The token says that this very plan was written before and its answer was lost.
-            return Commit.COMMITTED if token == self._token else Commit.STALE
+            return Commit.COMMITTED if state.plan_token == self._token else Commit.STALE
         through, now = micros(plan.watermark), self._transaction.now
-        assert through >= watermark, f"{plan.job_id}: the watermark moved back"
+        assert through >= state.watermark, f"{plan.job_id}: the watermark moved back"
         if plan.turned is not None:
-            carried_out(self._transaction.connection, turning(COLD, job, plan.turned, rows.moment(now)))
+            carried_out(self._transaction.connection, come_into_force(COLD, job, plan.turned, rows.moment(now)))
         if plan.cancels_before is not None:
             before = {"before_at": plan.cancels_before, "reason": plan.cancels_because}
-            self._transaction.run(Q.ask_all_to_cancel(job_key=job, **before))
+            self._transaction.run(Q.ask_all_to_stop(job_key=job, **before))
         if plan.filling is not None:
             carried_out(self._transaction.connection, write_filling(COLD, job, plan.filling, rows.moment(now)))
         if plan.creations:
@@ -397,23 +368,18 @@ class _PlanRows:
             self._needs.discard(self._defining(job, plan.creations[0].version).needs)
             if plan.answers:
                 self._keeping += [made for made in plan.creations if made.keeps and made.status not in ENDED]
-        self._spans += [
-            (job, span.version, STATUS_CODE[span.status], span.why, span.detail, micros(span.after),
-             micros(span.through), span.count)
-            for span in plan.spans
-        ]  # fmt: skip
-        wake_at, next_run = micros_or_never(plan.wake_at), micros_or_never(plan.next_run)
-        self._moves.append((through, plan.woken, wake_at, now, next_run, self._token, plan.woken, job))
-        if oldest != version:
-            self._editions.append((job,))
+        self._spans += [span_columns(job, span) for span in plan.spans]
+        self._moves.append(move_columns(job, plan, through, self._token, now))
+        if state.oldest_version != state.version:
+            self._editions.append({"job_key": job})
         if plan.awaits_ends:
-            self._awaiting.append((job,))
+            self._awaiting.append({"job_key": job})
         if plan.lifts:
             self._transaction.run(COLD.lift_late(job_key=job))
             # One in a queue of its own may have needs that only the lane for late ones had.
             self._transaction.run(COLD.add_needs_of_active(job_key=job))
         if plan.tells:
-            self._telling.append((now, plan.job_id))
+            self._telling.append({"job_id": plan.job_id, "now": rows.moment(now)})
         if plan.coming is not None:
             self._coming.append(JobComing(job, plan.job_id, plan.coming))
         if plan.releases or plan.endings or plan.cancels or plan.answers:
@@ -427,6 +393,8 @@ class _PlanRows:
             self._transaction.run(Q.forget_reschedule(job_key=job))
         if plan.narrowed:
             self._transaction.run(Q.forget_narrowing(job_key=job))
+        if plan.stopped_at is not None:
+            self._transaction.run(Q.note_stop(job_key=job, stopped_at=plan.stopped_at))
         self._transaction.rang = True
         return Commit.COMMITTED
 
@@ -438,26 +406,26 @@ class _PlanRows:
 
     def write(self) -> None:
         """Write the gathered rows."""
-        many = self._transaction.executemany
+        many, run_each = self._transaction.executemany, self._transaction.run_each
         # In the order of claims: rows that are claimed together are then on the same pages of the file.
         self._creations.sort(key=_IN_LINE)
-        many(Q.create_occurrence, self._creations)
-        many(Q.add_needs, [(text,) for text in self._needs])
+        many(Q.create_occurrence.sql, self._creations)
+        run_each(Q.add_needs, ({"text": text} for text in self._needs))
         for creation in self._keeping:
             self._keep(creation)
-        many(Q.add_span, self._spans)
-        many(Q.await_ends, self._awaiting)
-        many(Q.move_watermark, self._moves)
-        many(Q.tell_dependents, self._telling)
-        many(Q.forget_editions, self._editions)
+        many(Q.add_span.sql, self._spans)
+        run_each(Q.mark_awaited, self._awaiting)
+        many(Q.move_watermark.sql, self._moves)
+        run_each(Q.tell_dependents, self._telling)
+        run_each(Q.forget_editions, self._editions)
         if self._coming:
             self._write_coming()
 
     def _write_coming(self) -> None:
         """Write the runs to come that jobs with a horizon show."""
-        before = fetch(self._transaction.connection, coming.written_before(COLD, self._coming))
-        for statement, changed in coming.changes(COLD, before, self._coming):
-            self._transaction.executemany(statement.sql, [statement(**row).arguments for row in changed])
+        before = fetch(self._transaction.connection, coming_runs.written_before(COLD, self._coming))
+        for statement, changed in coming_runs.changes(COLD, before, self._coming):
+            self._transaction.run_each(statement, changed)
 
     def _keep(self, creation: Creation) -> None:
         """Copy the results that a replay keeps from its original. If they are deleted, cancel it."""
@@ -469,19 +437,18 @@ class _PlanRows:
                 )
             )
             if kept < len(creation.keeps):
-                made = rows.id_bytes(creation.id)
-                end(self._transaction, self._definitions, made, OccurrenceStatus.CANCELED, NOTHING_TO_KEEP)
+                end(self._transaction, self._definitions, creation.id, OccurrenceStatus.CANCELED, NOTHING_TO_KEEP)
 
     def _change_others(self, job: int, plan: Plan) -> None:
         """Release, end and cancel existing occurrences, and delete answered requests."""
         run, now = self._transaction.run, rows.moment(self._transaction.now)
         for id_ in plan.releases:
-            run(Q.release_occurrence(occurrence_id=id_, now=now))
+            run(Q.release(occurrence_id=id_, now=now))
         for ending in plan.endings:
             reason = f"{ending.why} {ending.detail}".strip()
-            end(self._transaction, self._definitions, rows.id_bytes(ending.id), ending.status, reason)
+            end(self._transaction, self._definitions, ending.id, ending.status, reason)
         for id_ in plan.cancels:
-            run(Q.ask_to_cancel(occurrence_id=id_, reason=plan.cancels_because))
+            run(Q.ask_to_stop(occurrence_id=id_, reason=plan.cancels_because))
         for answer in plan.answers:
             run(Q.forget_request(job_key=job, cause=answer.cause, key=answer.key))
 
@@ -491,64 +458,26 @@ class _PlanRows:
         self._transaction.run(Q.forget_adjustments(job_key=job, watermark=plan.watermark))
 
 
-def creation_columns(job: int, definition: Job, creation: Creation, now: int) -> Columns:
-    """Return the columns of a new occurrence, with `NEVER` and `NO_TEXT` instead of None."""
-    own, overrides, payload = definition.settings, None, None
-    if creation.overrides is not None or creation.payload is not None:
-        of_its_own = own_overrides(creation, own)
-        overrides, payload = write_overrides(of_its_own)
-        own = own.overridden_by(of_its_own)
-    instant, status = creation.scheduled_for, creation.status
-    scheduled_for = micros(instant)
-    needs = definition.needs if own is definition.settings else needs_in(definition.labels, own.queue)
-    line_at = scheduled_for if creation.line_at is instant else micros(creation.line_at)
-    ready_at = scheduled_for if creation.ready_at is instant else micros(creation.ready_at)
-    return (
-        rows.new_id(creation.id),
-        job,
-        creation.version,
-        scheduled_for,
-        STATUS_CODE[status],
-        CAUSE_CODE[creation.cause],
-        1 if creation.late else 0,
-        micros_or_never(creation.covers_after),
-        scheduled_for if creation.covers_through is instant else micros(creation.covers_through),
-        line_at,
-        ready_at,
-        now if status in ENDED else NEVER,
-        NO_TEXT if overrides is None else overrides,
-        NO_TEXT if payload is None else payload,
-        NO_TEXT if creation.replay_of is None else creation.replay_of,
-        f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why),
-        now,
-        now,
-        own.priority,
-        needs if not creation.in_lane else late_needs(needs),
-        1 if ready_at > now else 0,
-        rows.timeout_or_never(own.execution_timeout),
-    )
-
-
 def end(
-    transaction: Transaction, definitions: FileDefinitions, id_: bytes | None, status: OccurrenceStatus, reason: str
-) -> int | None:
-    """End an occurrence and its runs without its owner and without success. Return its job, None if it had ended."""
-    now = transaction.now
-    ended = transaction.execute(Q.end_occurrence, (STATUS_CODE[status], now, reason, now, id_)).fetchone()
-    if ended is None:
-        return None
-    job, scheduled_for, started_at, seq, version, number, reports = ended
-    if reports:
-        transaction.execute(Q.owe_reports, (f"[{seq}]",))
-    if number:
-        _close_runs(transaction, definitions, seq, job, version)
-    transaction.execute(Q.note_end, (started_at, scheduled_for, started_at, now, id_, job))
-    return int(job)
+    transaction: Transaction, definitions: FileDefinitions, occurrence_id: str, status: OccurrenceStatus, reason: str
+) -> None:
+    """End an occurrence and its runs without its owner and without success, unless it has ended or a node runs it."""
+    now = rows.moment(transaction.now)
+    asked = Q.end_unowned(occurrence_id=occurrence_id, status=status, reason=reason, now=now)
+    for ended in fetch(transaction.connection, asked):
+        handle, job_key = ended["handle"], ended["job_key"]
+        if ended["reports"]:
+            transaction.run(Q.owe_reports(handles=[handle]))
+        if ended["step_number"]:
+            _close_runs(transaction, definitions, handle, job_key, ended["version"])
+        times = {"scheduled_for": ended["scheduled_for"], "started_at": ended["started_at"], "now": now}
+        transaction.run(Q.note_end(job_key=job_key, occurrence_id=occurrence_id, **times))
 
 
-def _close_runs(transaction: Transaction, definitions: FileDefinitions, seq: int, job: int, version: int) -> None:
+def _close_runs(transaction: Transaction, definitions: FileDefinitions, handle: int, job: int, version: int) -> None:
     """End the runs of an occurrence that waited for a retry, or for a node to go on with it."""
     compiled = definitions.get(transaction.connection, job, version)
-    runs = {row["task"]: shared.run_state(row) for row in fetch(transaction.connection, COLD.runs_of(handles=[seq]))}
+    runs = {row["task"]: shared.run_state(row) for row in fetch(transaction.connection, COLD.runs_of(handles=[handle]))}
     ended = closed(None if compiled is None else compiled.rules, runs, rows.moment(transaction.now))
-    transaction.executemany(Q.write_run, [rows.run_columns(seq, task, run) for task, run in ended.items()])
+    rows_of_runs = [run_columns(handle, task, run) for task, run in ended.items()]
+    Q.write_run.write(transaction.execute, in_order(rows_of_runs))

@@ -3,11 +3,24 @@
 import sqlite3
 from typing import TypeVar
 
-from everytick.stores.queries import load_queries
+from everytick.stores.queries import bind_queries, read_text, with_parts
 from everytick.stores.sql.commands import Many, PlainVerb
 from everytick.stores.sql.queries import cold_queries
 from everytick.stores.sql.statements import Query, Row, Statement, with_statements
+from everytick.stores.sqlite.claims import CLAIM_COLUMNS, READY_COLUMNS
 from everytick.stores.sqlite.dialect import SQLITE
+from everytick.stores.sqlite.row_statements import Bulk, RowStatement
+from everytick.stores.sqlite.rows import Columns
+from everytick.stores.sqlite.rows_read import ActiveRow, DueJob, PlannedJob
+from everytick.stores.sqlite.rows_written import (
+    ADVANCE_COLUMNS,
+    ATTEMPT_COLUMNS,
+    CREATION_COLUMNS,
+    END_COLUMNS,
+    MOVE_COLUMNS,
+    RUN_COLUMNS,
+    SPAN_COLUMNS,
+)
 
 PACKAGE = "everytick.stores.sqlite"
 
@@ -19,73 +32,99 @@ class Queries:
     """Every query of `queries.sql`: a name too many or too few on either side is an error at import."""
 
     due_jobs: Statement
-    look_at_jobs: Statement
+    standing_by_id: Statement
     next_wake: Statement
     count_needs: Statement
     all_needs: Statement
-    add_needs: str
+    add_needs: Statement
     next_ready: Statement
-    active_of_jobs: str
-    active_counts: str
-    crowds_of_jobs: str
-    pauses_of_jobs: Statement
-    adjustments_of_jobs: Statement
-    requests_of_jobs: Statement
-    definition: str
+    active: Statement
+    pauses: Statement
+    adjustments: Statement
+    requests: Statement
+    definition: Statement
     past_versions: Statement
-    states_of_jobs: str
-    move_watermark: str
+    states_of_jobs: Statement
+    move_watermark: RowStatement
     park_plan: Statement
-    create_occurrence: str
-    release_occurrence: Statement
-    end_occurrence: str
-    owe_reports: str
-    ask_to_cancel: Statement
-    ask_all_to_cancel: Statement
-    await_ends: str
-    tell_dependents: str
-    add_span: str
+    create_occurrence: RowStatement
+    release: Statement
+    end_unowned: Statement
+    owe_reports: Statement
+    ask_to_stop: Statement
+    ask_all_to_stop: Statement
+    mark_awaited: Statement
+    tell_dependents: Statement
+    add_span: RowStatement
     use_adjustment: Statement
     forget_adjustments: Statement
     forget_reschedule: Statement
     forget_narrowing: Statement
+    note_stop: Statement
     forget_pauses: Statement
-    forget_editions: str
-    come_of_age: str
-    ready_occurrences: str
-    limits_hold: str
+    forget_editions: Statement
+    release_early: Statement
+    ready_occurrences: Statement
+    limits_hold: Statement
     own_occurrences: Statement
-    held_occurrences: str
-    fences: str
-    advance_occurrence: str
+    claims_of: Statement
+    step_marks: Statement
+    advance_occurrence: RowStatement
     forget_claims: Statement
     hold_given_back: Statement
     retired_of: Statement
-    end_owned: str
-    write_run: str
-    write_attempt: str
-    wake_job: str
-    note_end: str
-    count_runs: str
-    note_failure: str
-    note_failed_attempt: str
-    note_last_ends: str
-    note_last_successes: str
-    wake_jobs_of: str
-    beat: str
+    end_owned: Bulk
+    write_run: Bulk
+    write_attempt: Bulk
+    wake_job: Statement
+    note_end: Statement
+    count_runs: Statement
+    note_failure: Statement
+    note_failed_attempt: Statement
+    note_last_ends: Statement
+    note_last_successes: Statement
+    wake_jobs_of: Statement
+    beat: Statement
     forget_request: Statement
     begin_kept: Statement
     keep_runs: Statement
     jobs_with_aged: Statement
     last_kept: Statement
-    aged_of_job: Statement
+    aged: Statement
     last_of_jobs: Statement
     forget_keys: Statement
     forgettable_of: Statement
     forget_occurrences: Statement
 
 
-Q = with_statements(load_queries(Queries, PACKAGE), SQLITE)
+_SELECTED = {
+    "active": ActiveRow._fields,
+    "claim": CLAIM_COLUMNS,
+    "due_job": DueJob._fields,
+    "planned_job": PlannedJob._fields,
+    "ready": READY_COLUMNS,
+}
+_TEXT = with_parts(read_text(PACKAGE, "queries.sql"), {name: ", ".join(names) for name, names in _SELECTED.items()})
+
+_WRITTEN = {
+    "add_span": SPAN_COLUMNS,
+    "advance_occurrence": ADVANCE_COLUMNS,
+    "create_occurrence": CREATION_COLUMNS,
+    "end_owned": END_COLUMNS,
+    "move_watermark": MOVE_COLUMNS,
+    "write_attempt": ATTEMPT_COLUMNS,
+    "write_run": RUN_COLUMNS,
+}
+
+
+def _with_rows(bound: Queries) -> Queries:
+    """Return the queries, where those that are sent rows take the columns that their rows have."""
+    for name, columns in _WRITTEN.items():
+        setattr(bound, name, Queries.__annotations__[name](name, getattr(bound, name), columns))
+    return bound
+
+
+Q = _with_rows(with_statements(bind_queries(Queries, _TEXT, f"{PACKAGE}/queries.sql"), SQLITE))
 COLD = cold_queries(PACKAGE, SQLITE)
 
 
@@ -94,6 +133,11 @@ def fetch(connection: sqlite3.Connection, query: Query) -> list[Row]:
     found = connection.execute(query.statement.sql, query.arguments)
     columns = found.description
     return query.statement.read([column[0] for column in columns], found.fetchall()) if columns else []
+
+
+def selected(connection: sqlite3.Connection, query: Query) -> list[Columns]:
+    """Return the rows of a query as the driver gives them, for those whose columns are declared."""
+    return connection.execute(query.statement.sql, query.arguments).fetchall()
 
 
 def send(connection: sqlite3.Connection, command: Query | Many) -> list[Row]:

@@ -45,6 +45,42 @@ select o.id as occurrence_id, j.id as job_id, o.scheduled_for, o.status, o.cause
   cross join occurrence o on o.handle = h.value
  where j.id {in job_ids};
 
+-- waiting_by_needs --
+-- Returns how many pending occurrences are ready of each text of needs and priority, and since when the first is. Those
+-- whose time had not come when they were written stand in a lane of their own.
+with recursive lanes(needs, priority) as (
+    select n.text,
+           (select o.priority from occurrence o indexed by occurrence_ready
+             where o.needs = n.text and o.is_early = 0 and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null))
+             order by o.priority desc limit 1)
+      from needs n
+    union all
+    select l.needs,
+           (select o.priority from occurrence o indexed by occurrence_ready
+             where o.needs = l.needs and o.priority < l.priority
+               and o.is_early = 0 and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null))
+             order by o.priority desc limit 1)
+      from lanes l where l.priority is not null
+)
+select l.needs, count(*) as count, min(w.value) as since_at
+  from lanes l cross join json_each((
+       select json_group_array(waiting.since)
+         from (select coalesce(o.ready_at, o.scheduled_for) as since from occurrence o indexed by occurrence_ready
+                where o.needs = l.needs and o.priority = l.priority
+                  and o.is_early = 0 and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null))
+                  and o.status = {pending} and coalesce(o.ready_at, o.scheduled_for) <= :now
+                order by o.line_at, o.id limit :limit) waiting)) w
+ where l.priority is not null
+ group by l.needs, l.priority
+union all
+select n.text, count(*), min(w.value)
+  from needs n cross join json_each((
+       select json_group_array(waiting.ready_at)
+         from (select o.ready_at from occurrence o indexed by occurrence_early
+                where o.needs = n.text and o.is_early = 1 and o.ready_at <= :now and o.status = {pending}
+                order by o.ready_at limit :limit) waiting)) w
+ group by n.text;
+
 -- latest_lengths --
 -- Returns how long the latest runs of each of these jobs that completed took, in microseconds: a list for each job.
 select j.id as job_id,

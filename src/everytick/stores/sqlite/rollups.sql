@@ -38,19 +38,19 @@ select count(*) as count, (select job_key from looked order by job_key desc, han
   from looked;
 
 -- fold_between --
--- Adds those between two handles that have ended, without some, to the steps of five minutes and to the days. A status is
--- less than any step: their sum is one number, by which rows are sorted sooner than by two.
+-- Adds those between two handles that have ended, without some, to the steps of five minutes and to the days. The step,
+-- counted from a million days before 1970, and the status in its last five bits are one number, by which rows are sorted
+-- sooner than by two.
 insert into bucket (is_day, step_at, band, status, count, kept)
 with cell as materialized (
-    select o.scheduled_for - (o.scheduled_for % 300000000 + 300000000) % 300000000 + o.status as step_and_status, v.band,
-           count(*) as count
+    select (o.scheduled_for + 86400000000000000) / 300000000 << 5 | o.status as step_and_status, v.band, count(*) as count
       from occurrence o cross join version_band v on v.job_key = o.job_key and v.version = o.version
      where o.handle > :first_handle and o.handle <= :last_handle and o.status >= {first_ended}
        and (:is_whole or not o.handle {among left_out})
      group by 1, 2
 ), step as materialized (
-    select step_and_status - (step_and_status % 300000000 + 300000000) % 300000000 as step_at, band,
-           (step_and_status % 300000000 + 300000000) % 300000000 as status, count from cell
+    select (step_and_status >> 5) * 300000000 - 86400000000000000 as step_at, band, step_and_status & 31 as status, count
+      from cell
 )
 select 0, step.step_at, step.band, step.status, step.count, step.count from step where true
 union all
@@ -60,30 +60,44 @@ select 1, step.step_at - (step.step_at % 86400000000 + 86400000000) % 8640000000
 on conflict (is_day, step_at, band, status) do update
    set count = bucket.count + excluded.count, kept = bucket.kept + excluded.kept;
 
--- fold_days_between --
--- Adds the same to the days of their jobs. With the limit, which is none, SQLite computes the columns before it sorts.
-insert into job_day (job_key, day_at, status, count, kept, took)
-select e.job_key, e.day_and_status - (e.day_and_status % 86400000000 + 86400000000) % 86400000000,
-       (e.day_and_status % 86400000000 + 86400000000) % 86400000000, count(*), count(*), sum(e.took)
-  from (select o.job_key,
-               o.scheduled_for - (o.scheduled_for % 86400000000 + 86400000000) % 86400000000 + o.status as day_and_status,
+-- make_ended_day --
+-- Makes the table in this connection's memory that holds the days of one batch until they are added.
+create temporary table if not exists ended_day (day_of_job integer primary key, count integer, took integer);
+
+-- sum_ended_days --
+-- Sums those between two handles that have ended, without some, by job, day and status. The three are one number: the key
+-- of the job, 27 bits for the day, counted from a million days before 1970, and five for the status. With the limit, which
+-- is none, SQLite computes the columns before it sorts. Operators of bits bind alike here, from the left.
+insert into temp.ended_day (day_of_job, count, took)
+select e.day_of_job, count(*), sum(e.took)
+  from (select (o.job_key << 32) | ((o.scheduled_for + 86400000000000000) / 86400000000 << 5) | o.status as day_of_job,
                iif(o.status = {completed}, coalesce(o.ended_at - o.started_at, 0), 0) as took
           from occurrence o
          where o.handle > :first_handle and o.handle <= :last_handle and o.status >= {first_ended}
            and (:is_whole or not o.handle {among left_out})
          limit -1) e
- group by 1, e.day_and_status
+ group by e.day_of_job;
+
+-- add_ended_days --
+-- Adds these days to those of their jobs.
+insert into job_day (job_key, day_at, status, count, kept, took)
+select e.day_of_job >> 32, (e.day_of_job >> 5 & 134217727) * 86400000000 - 86400000000000000, e.day_of_job & 31,
+       e.count, e.count, e.took
+  from temp.ended_day e where true
 on conflict (job_key, day_at, status) do update
    set count = job_day.count + excluded.count, kept = job_day.kept + excluded.kept, took = job_day.took + excluded.took;
 
--- touch_lengths_between --
--- Runs of the jobs of these have ended: their lengths have to be measured again.
+-- touch_lengths_of_days --
+-- Runs of the jobs of these days have completed: their lengths have to be measured again.
 insert into job_length (job_key)
 select d.job_key
-  from (select distinct o.job_key from occurrence o
-         where o.handle > :first_handle and o.handle <= :last_handle and o.status = {completed}) d
+  from (select distinct e.day_of_job >> 32 as job_key from temp.ended_day e where e.day_of_job & 31 = {completed}) d
  where not exists (select 1 from job_length k where k.job_key = d.job_key and k.is_stale)
 on conflict (job_key) do update set is_stale = excluded.is_stale where not job_length.is_stale;
+
+-- forget_ended_days --
+-- They are added.
+delete from temp.ended_day;
 
 -- fold_these --
 -- Adds these, which have ended, to the steps of five minutes and to the days.

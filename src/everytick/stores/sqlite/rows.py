@@ -5,10 +5,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from everytick.domain.codes import ATTEMPT_CODE, RUN_CODE
 from everytick.domain.ids import EPOCH
-from everytick.domain.steps import RunState, bounded
-from everytick.stores.sql.rows import write_waits
+from everytick.domain.steps import bounded
 
 Columns: TypeAlias = Sequence[Any]
 """One row as the driver gives it."""
@@ -42,11 +40,6 @@ def micros_or_never(moment: datetime | None) -> int:
     return NEVER if moment is None else micros(moment)
 
 
-def micros_or_none(moment: datetime | None) -> int | None:
-    """Return the moment as microseconds, if there is one."""
-    return None if moment is None else micros(moment)
-
-
 @lru_cache(maxsize=4096)
 def moment(stored: int) -> datetime:
     """Return the moment of these microseconds. Cached, since the rows of a batch share most of theirs."""
@@ -63,14 +56,8 @@ def length(stored: timedelta) -> int:
     return (stored.days * 86_400 + stored.seconds) * 1_000_000 + stored.microseconds
 
 
-def timeout_or_none(given: timedelta | None) -> int | None:
-    """Return an execution_timeout as whole microseconds. None for none, and for one beyond the range of dates."""
-    limit = bounded(given)
-    return None if limit is None else length(limit)
-
-
 def timeout_or_never(given: timedelta | None) -> int:
-    """Return the same, with `NEVER` for none."""
+    """Return an execution_timeout as whole microseconds. `NEVER` for none, and for one beyond the range of dates."""
     limit = bounded(given)
     return NEVER if limit is None else length(limit)
 
@@ -95,26 +82,3 @@ def id_text(stored: bytes) -> str:
     """Return the id whose bytes these are."""
     digits = stored.hex()
     return f"occ_{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
-def run_columns(seq: int, task: str, run: RunState) -> Columns:
-    """Return the columns of a task's run, with `NEVER` and `NO_TEXT` instead of None."""
-    began, again, error, because_of = run.started_at, run.attempt_started_at, run.error, run.because_of
-    started_at = NEVER if began is None else micros(began)
-    return (
-        seq,
-        task,
-        RUN_CODE[run.status],
-        run.attempts,
-        run.retries,
-        NEVER if run.last is None else ATTEMPT_CODE[run.last],
-        NEVER if run.resume_at is None else micros(run.resume_at),
-        started_at,
-        started_at if again is began else micros_or_never(again),
-        NEVER if run.ended_at is None else micros(run.ended_at),
-        NO_TEXT if error is None else error,
-        NO_TEXT if run.result is None else run.result.text,
-        write_waits(run.waits) or NO_TEXT,
-        NO_TEXT if because_of is None else because_of,
-        1 if run.out_of_time else 0,
-    )

@@ -22,11 +22,12 @@ from everytick.stores.sql.commands import (
     Versions,
 )
 from everytick.stores.sql.statements import Query
-from everytick.stores.sqlite.claims import claims
-from everytick.stores.sqlite.compiled import FileDefinitions
-from everytick.stores.sqlite.planning import creation_columns, end, look
+from everytick.stores.sqlite.definition_cache import FileDefinitions
+from everytick.stores.sqlite.planning import end, look
 from everytick.stores.sqlite.queries import Q, send
-from everytick.stores.sqlite.rows import id_bytes, moment
+from everytick.stores.sqlite.reading_claims import claims
+from everytick.stores.sqlite.rows import moment
+from everytick.stores.sqlite.rows_written import creation_columns
 from everytick.stores.sqlite.writer import Transaction
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ class SyncRunner:
             return self._definitions.forget(command.job_key, command.version)
         if isinstance(command, Create):
             columns = creation_columns(command.job_key, command.job, command.creation, self.transaction.now)
-            return self.transaction.execute(Q.create_occurrence, columns)
+            return self.transaction.execute(Q.create_occurrence.sql, columns)
         if isinstance(command, EndUnowned):
             return self._end(command)
         if isinstance(command, Claims):
@@ -91,9 +92,8 @@ class SyncRunner:
         )
 
     def _end(self, command: EndUnowned) -> None:
-        id_ = id_bytes(command.occurrence_id)
-        end(self.transaction, self._definitions, id_, command.status, command.reason)
-        self.transaction.execute(Q.wake_job, (1, self.transaction.now, command.job_key))
+        end(self.transaction, self._definitions, command.occurrence_id, command.status, command.reason)
+        self.transaction.run(Q.wake_job(job_key=command.job_key, now=moment(self.transaction.now)))
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:

@@ -1,39 +1,27 @@
 """claim and commit_steps: one owner at a time, and every write of an owner carries its fence."""
 
-import json
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from everytick.domain.codes import ATTEMPT_CODE, FIRST_ENDED, STATUS_CODE, STATUSES
 from everytick.domain.decisions import Why
-from everytick.domain.statuses import WELL, OccurrenceStatus, may_move
-from everytick.domain.steps import Row, Step, failed_at
+from everytick.domain.statuses import ENDED, WELL, OccurrenceStatus, may_move
+from everytick.domain.steps import RunRow, Step, failed_at
 from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.sqlite import rows
-from everytick.stores.sqlite.bulk import Bulk, in_order
-from everytick.stores.sqlite.claims import ReadableRows, begun, readable
-from everytick.stores.sqlite.compiled import FileDefinitions
+from everytick.stores.sqlite.claims import HANDLE, ReadableRows, begun, not_plain, place_in_line
+from everytick.stores.sqlite.definition_cache import FileDefinitions
 from everytick.stores.sqlite.planning import end
-from everytick.stores.sqlite.queries import Q, fetch
-from everytick.stores.sqlite.rows import NEVER, NO_TEXT, Columns, micros, micros_or_never
+from everytick.stores.sqlite.queries import Q, fetch, selected
+from everytick.stores.sqlite.reading_claims import claims, readable
+from everytick.stores.sqlite.row_statements import in_order
+from everytick.stores.sqlite.rows import NEVER, Columns, micros, micros_or_never
+from everytick.stores.sqlite.rows_written import advance_columns, attempt_columns, end_columns, run_columns
 from everytick.stores.sqlite.writer import Transaction
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-_ENDS, _RUNS, _ATTEMPTS = map(Bulk, (Q.end_owned, Q.write_run, Q.write_attempt))
-_HELD = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
-
-# Places of columns in ready_occurrences.
-_SEQ, _ID, _LINE_AT, _PRIORITY = 0, 3, 10, 11
-
-# The statuses of an owned occurrence: running, or waiting for a retry that its owner keeps.
-_STEP_CODE = {
-    status: code
-    for status, code in STATUS_CODE.items()
-    if status in _HELD or any(may_move(held, status) for held in _HELD)
-}
 
 
 def claim(
@@ -44,37 +32,39 @@ def claim(
     token: int,
 ) -> list[Claim] | None:
     """Give the node up to `limit` ready occurrences of its scope, by priority, then age. None: a limit holds."""
-    now, node = transaction.now, scope.node
+    began_at, node = rows.moment(transaction.now), scope.node
     ready = _ready(transaction, definitions, scope, limit)
     if not ready:
-        return None if transaction.execute(Q.limits_hold).fetchone()[0] else []
-    began_at = rows.moment(now)
-    handles = [row[_SEQ] for row, _ in ready]
+        [limits] = fetch(transaction.connection, Q.limits_hold())
+        return None if limits["is_limited"] else []
+    handles = [row[HANDLE] for row, _ in ready]
     transaction.run(Q.own_occurrences(node=node, token=token, now=began_at, handles=handles))
     # A claim counts as a beat, so that no reaper takes it from a node that was silent for long.
-    transaction.execute(Q.beat, (node, now))
-    return begun(transaction.connection, definitions, ready, node, token, began_at)
+    transaction.run(Q.beat(node=node, now=began_at))
+    others = not_plain(ready)
+    read_again = claims(transaction.connection, definitions, others) if others else ()
+    return begun(ready, {claim.handle: claim for claim in read_again}, node, token, began_at)
 
 
 def _ready(transaction: Transaction, definitions: FileDefinitions, scope: NodeScope, limit: int) -> ReadableRows:
     """Return the rows of ready occurrences. Repeat the query if a definition is unreadable."""
-    wanted, unknown = scope.met, scope.unknown
-    transaction.executemany(Q.come_of_age, [(needs, transaction.now) for needs in wanted])
+    wanted, now = scope.met, rows.moment(transaction.now)
+    transaction.run_each(Q.release_early, [{"needs": needs, "now": now} for needs in wanted])
     while True:
         refused = definitions.refused()
-        asked = (
-            int(not unknown),
-            json.dumps(list(unknown)),
-            int(refused == "[]"),
-            refused,
-            transaction.now,
-            max(limit, 0),
-        )
+        asked = {
+            "knows_all": not scope.unknown,
+            "unknown": scope.unknown,
+            "reads_all": refused == "[]",
+            "refused": refused,
+            "now": now,
+            "limit": max(limit, 0),
+        }
         ready: list[Columns] = []
         for needs in wanted:
-            ready += transaction.execute(Q.ready_occurrences, (needs, *asked)).fetchall()
+            ready += selected(transaction.connection, Q.ready_occurrences(needs=needs, **asked))
         if len(wanted) > 1:
-            ready.sort(key=lambda row: (-row[_PRIORITY], row[_LINE_AT], row[_ID]))
+            ready.sort(key=place_in_line)
             ready = ready[: max(limit, 0)]
         legible = readable(transaction.connection, definitions, ready)
         if len(legible) == len(ready):
@@ -100,8 +90,7 @@ def commit_steps(
         _write(transaction, steps)
         _hold_given_back(transaction, definitions, steps)
         return [Commit.COMMITTED] * len(steps)
-    asked = str([claim.handle for claim, _ in steps])
-    held = {row[0]: _Held(*row[1:]) for row in transaction.execute(Q.fences, (asked,))}
+    held = _held(transaction.connection, [claim.handle for claim, _ in steps])
     answers, new = [], []
     for claim, step in steps:
         answer, is_new = _judged(held.get(claim.handle), claim, step)
@@ -123,18 +112,17 @@ def _hold_given_back(
     restored = [(handle, step.after.started_at) for handle, step in given_back if step.restores]
     unstarted = [handle for handle, started_at in restored if started_at is None]
     transaction.run(Q.forget_claims(unstarted=unstarted, handles=[handle for handle, _ in restored]))
-    asked = {"handles": [handle for handle, _ in given_back], "now": rows.moment(transaction.now)}
+    asked: dict[str, Any] = {"handles": [handle for handle, _ in given_back], "now": rows.moment(transaction.now)}
     for row in fetch(transaction.connection, Q.retired_of(**asked)):
-        id_ = rows.id_bytes(row["occurrence_id"])
-        end(transaction, definitions, id_, OccurrenceStatus.CANCELED, Why.REMOVED)
-        transaction.execute(Q.wake_job, (1, transaction.now, row["job_key"]))
+        end(transaction, definitions, row["occurrence_id"], OccurrenceStatus.CANCELED, Why.REMOVED)
+        transaction.run(Q.wake_job(job_key=row["job_key"], now=asked["now"]))
     transaction.run(Q.hold_given_back(**asked))
 
 
 def commit_new(transaction: Transaction, claim: Claim, step: Step) -> bool:
     """Write a step and return True. Return False and write nothing if it is stale or was written before."""
-    row = transaction.execute(Q.fences, (f"[{claim.handle}]",)).fetchone()
-    _, is_new = _judged(None if row is None else _Held(*row[1:]), claim, step)
+    held = _held(transaction.connection, [claim.handle])
+    _, is_new = _judged(held.get(claim.handle), claim, step)
     if is_new:
         _write(transaction, [(claim, step)])
     return is_new
@@ -147,7 +135,15 @@ class _Held:
     fence: int
     token: int
     number: int
-    status: int
+    status: OccurrenceStatus
+
+
+def _held(connection: sqlite3.Connection, handles: Sequence[int]) -> dict[int, _Held]:
+    """Return the state that the steps of these occurrences depend on, by handle."""
+    return {
+        row["handle"]: _Held(row["fence"], row["claim_token"], row["step_number"], row["status"])
+        for row in fetch(connection, Q.step_marks(handles=handles))
+    }
 
 
 def _judged(held: _Held | None, claim: Claim, step: Step) -> tuple[Commit, bool]:
@@ -156,13 +152,13 @@ def _judged(held: _Held | None, claim: Claim, step: Step) -> tuple[Commit, bool]
         return Commit.STALE, False
     if held.fence != claim.fence:
         # An end raises the fence and keeps the number: its repeat finds its own effect.
-        again = held.status >= FIRST_ENDED and held.fence == claim.fence + 1 and held.number == step.number
+        again = held.status in ENDED and held.fence == claim.fence + 1 and held.number == step.number
         return Commit.COMMITTED if again else Commit.STALE, False
     if step.number <= held.number:
         return Commit.COMMITTED, False
-    before, after = STATUSES[held.status], step.after.status
+    before, after = held.status, step.after.status
     assert after is before or may_move(before, after), f"{claim.occurrence.id}: {before} cannot become {after}"
-    held.number, held.status = step.number, STATUS_CODE[after]
+    held.number, held.status = step.number, after
     held.fence += step.end is not None
     return Commit.COMMITTED, True
 
@@ -199,7 +195,7 @@ class _StepRows:
         self._failures: dict[str, str] = {}
         self._failed_at: dict[str, datetime] = {}
         self._good_ends: set[int] = set()
-        # Of each job the last two good ends before its last end. Two are kept, and the last end may be no good one.
+        # The last two successes of each job before its last end. The job keeps two, and its last end may be no success.
         self._earlier_successes: dict[str, list[int]] = {}
         self._wakes: list[int] = []
         self._owed: list[int] = []
@@ -207,7 +203,7 @@ class _StepRows:
 
     def advance(self, claim: Claim, step: Step) -> None:
         """Take a step that is not the last."""
-        self._advances.append(_advanced(claim, step, self._now))
+        self._advances.append(advance_columns(claim, step, self._now))
         self._add_rows(claim, step, NEVER)
         if step.resume_at is not None:
             self._wakes.append(claim.handle)
@@ -233,7 +229,7 @@ class _StepRows:
         self._rings |= claim.header.holds_place
         if claim.header.rules.reports:
             self._owed.append(handle)
-        self._ends.append(_ended(claim, step, ended_at))
+        self._ends.append(end_columns(claim, step, ended_at))
 
     def _add_rows(self, claim: Claim, step: Step, ended_at: int) -> None:
         """Add the task rows of a step. `ended_at` is when the occurrence ended, if it did."""
@@ -245,63 +241,34 @@ class _StepRows:
             job_id = claim.header.job_id
             self._failed_at[job_id] = max(self._failed_at.get(job_id, failed), failed)
 
-    def _add_row(self, handle: int, row: Row, ended_at: int) -> None:
-        columns = rows.run_columns(handle, row.task, row.run)
-        self._runs.append(columns)
-        if row.attempt is not None:
-            # Mostly the run's last attempt, whose start is in the run's columns already.
-            began = row.started_at
-            started_at = columns[8] if began is row.run.attempt_started_at else micros_or_never(began)
-            error = NO_TEXT if row.error is None else row.error
-            code = ATTEMPT_CODE[row.attempt]
-            self._attempts.append((handle, row.task, row.number, code, started_at, ended_at, error))
+    def _add_row(self, handle: int, row: RunRow, ended_at: int) -> None:
+        run = run_columns(handle, row.task, row.run)
+        self._runs.append(run)
+        if (attempt := attempt_columns(handle, row, run, ended_at)) is not None:
+            self._attempts.append(attempt)
 
     def write(self, transaction: Transaction) -> None:
         """Write the gathered rows."""
         execute, many = transaction.execute, transaction.executemany
-        self.written += many(Q.advance_occurrence, self._advances).rowcount if self._advances else 0
-        self.written += _ENDS.write(execute, in_order(self._ends), self._now)
-        _RUNS.write(execute, in_order(self._runs))
-        _ATTEMPTS.write(execute, in_order(self._attempts))
+        self.written += many(Q.advance_occurrence.sql, self._advances).rowcount if self._advances else 0
+        self.written += Q.end_owned.write(execute, in_order(self._ends), self._now)
+        Q.write_run.write(execute, in_order(self._runs))
+        Q.write_attempt.write(execute, in_order(self._attempts))
         if self._owed:
-            execute(Q.owe_reports, (str(self._owed),))
+            transaction.run(Q.owe_reports(handles=self._owed))
         self._tell_jobs(transaction)
 
     def _tell_jobs(self, transaction: Transaction) -> None:
         """Set the last end and last success of each job, and wake it for each awaited end or parked retry."""
-        execute = transaction.execute
+        run, run_each = transaction.run, transaction.run_each
         earlier = self._earlier_successes.values()
         for handles in ([two[0] for two in earlier if len(two) > 1], [last[-1] for last in earlier]):
             if handles:
-                execute(Q.note_last_successes, (str(handles),))
+                run(Q.note_last_successes(handles=handles))
         if self._last_ends:
-            execute(Q.note_last_ends, (str(list(self._last_ends.values())),))
-        transaction.executemany(Q.count_runs, [(count, job_id) for job_id, count in self._more_ends.items()])
-        transaction.executemany(Q.note_failure, [(text, job_id) for job_id, text in self._failures.items()])
-        transaction.executemany(Q.note_failed_attempt, [(micros(at), job_id) for job_id, at in self._failed_at.items()])
-        woken = execute(Q.wake_jobs_of, (self._now, str(self._wakes))).rowcount if self._wakes else 0
+            run(Q.note_last_ends(handles=self._last_ends.values()))
+        run_each(Q.count_runs, ({"job_id": job_id, "count": count} for job_id, count in self._more_ends.items()))
+        run_each(Q.note_failure, ({"job_id": job_id, "error": text} for job_id, text in self._failures.items()))
+        run_each(Q.note_failed_attempt, ({"job_id": job_id, "failed_at": at} for job_id, at in self._failed_at.items()))
+        woken = run(Q.wake_jobs_of(handles=self._wakes, now=rows.moment(self._now))) if self._wakes else 0
         transaction.rang |= self._rings or woken > 0
-
-
-def _advanced(claim: Claim, step: Step, now: int) -> Columns:
-    """Return the columns of a step that is not the last."""
-    after, number = step.after, step.number
-    ready_at = micros_or_never(step.resume_at or after.ready_at)
-    is_free = 1 if step.resume_at is not None or step.release else 0
-    error = NO_TEXT if after.error is None else after.error
-    superseded = 1 if step.superseded_by_next else 0
-    return (
-        _STEP_CODE[after.status], is_free, ready_at, is_free, ready_at, now, error, number, after.lost, superseded, now,
-        *claim.key, number,
-    )  # fmt: skip
-
-
-def _ended(claim: Claim, step: Step, ended_at: int) -> Columns:
-    """Return the columns of an end."""
-    after = step.after
-    error = NO_TEXT if after.error is None else after.error
-    superseded = 1 if step.superseded_by_next else 0
-    return (
-        *claim.key, step.number, _STEP_CODE[after.status], micros_or_never(after.ready_at), ended_at, error, after.lost,
-        superseded,
-    )  # fmt: skip

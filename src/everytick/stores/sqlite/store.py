@@ -1,4 +1,4 @@
-"""The store in one SQLite file: the face that loops and people speak to.
+"""The store in one SQLite file, as nodes and applications use it.
 
 Every verb is one function on a transaction, run by the writer's thread, or a question to
 a reader's; what each means is said by the memory store, verb by verb.
@@ -44,15 +44,15 @@ from everytick.stores.sql.commands import Make
 from everytick.stores.sql.verbs import job_records
 from everytick.stores.sqlite import history, lending, planning, running
 from everytick.stores.sqlite.bell import Bell
-from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import StoreClock
-from everytick.stores.sqlite.compiled import FileDefinitions
+from everytick.stores.sqlite.definition_cache import FileDefinitions
 from everytick.stores.sqlite.dialect import SQLITE
 from everytick.stores.sqlite.file_lock import Turn
 from everytick.stores.sqlite.opening import MIGRATIONS, Driver, StoreFile, Synchronous, connect, library, prepare
 from everytick.stores.sqlite.queries import COLD
 from everytick.stores.sqlite.rows import moment
 from everytick.stores.sqlite.runner import SyncRunner
+from everytick.stores.sqlite.thread_calls import in_own_thread
 from everytick.stores.sqlite.transaction import Sessions, SqliteClaimTransaction
 from everytick.stores.sqlite.writer import FileAccess, Reader, Transaction, WriterThread
 
@@ -209,8 +209,10 @@ class SqliteStore(ColdVerbs):
             lambda reading: planning.due(reading, self._definitions, asked, limit, by, self._clock.now()),
         )
         # Another batch may have been opened while this one was read.
-        snapshots = [each for each in batch.snapshots if each.job_id not in self._open_batches.of(scope.node)]
-        with self._open_batches.opened(scope.node, {each.job_id for each in snapshots}):
+        snapshots = [
+            snapshot for snapshot in batch.snapshots if snapshot.job_id not in self._open_batches.of(scope.node)
+        ]
+        with self._open_batches.opened(scope.node, {snapshot.job_id for snapshot in snapshots}):
             yield replace(batch, snapshots=snapshots)
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
@@ -226,7 +228,7 @@ class SqliteStore(ColdVerbs):
 
         return Committed(await each_alone(plans, write, "plans", set_aside, self.check_writable))
 
-    # ---------------------------------------------------------------------------------------------- the executor
+    # ---------------------------------------------------------------------------------------------- claims and steps
 
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""

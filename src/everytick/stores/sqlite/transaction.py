@@ -21,10 +21,10 @@ from everytick.domain.values import value
 from everytick.errors import StoreUnavailable, shown
 from everytick.stores.base import Claim, Commit
 from everytick.stores.sqlite import running
-from everytick.stores.sqlite.calls import Call, CallResult, call, deliver
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.forks import ForkGuard
 from everytick.stores.sqlite.opening import LOCK_SECONDS, MIGRATIONS, patiently
+from everytick.stores.sqlite.thread_calls import Call, CallResult, call, deliver
 from everytick.stores.sqlite.writer import FileAccess, Transaction, begin
 
 T = TypeVar("T")

@@ -9,24 +9,24 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from everytick.domain.values import value
 from everytick.errors import StoreUnavailable
-from everytick.stores.sql.statements import Query
+from everytick.stores.sql.statements import Query, Statement
 from everytick.stores.sqlite.bell import Bell
-from everytick.stores.sqlite.calls import Call, CallResult, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import ends_transaction, named, saying_which_file
 from everytick.stores.sqlite.file_lock import Turn
 from everytick.stores.sqlite.forks import ForkGuard
 from everytick.stores.sqlite.opening import StoreFile, patiently
+from everytick.stores.sqlite.thread_calls import Call, CallResult, call, deliver
 
 T = TypeVar("T")
 
@@ -35,11 +35,11 @@ Connect = Callable[[], sqlite3.Connection]
 MOST_CALLS = 500
 """Most calls that share a commit."""
 
-IDLE = 0.2
-"""After this many seconds without a write the log is moved into the file, and memory is given back."""
+IDLE_SECONDS = 0.2
+"""After this long without a write the log is moved into the file, and memory is given back."""
 
-LARGEST_LOG = 64 * 1024 * 1024
-"""A log of this many bytes is moved into the file even if the store is never idle."""
+LARGEST_LOG_BYTES = 64 * 1024 * 1024
+"""A log of this size is moved into the file even if the store is never idle."""
 
 
 class Transaction:
@@ -62,6 +62,11 @@ class Transaction:
     def run(self, query: Query) -> int:
         """Carry out a statement with named parameters; return how many rows it changed."""
         return self.connection.execute(query.statement.sql, query.arguments).rowcount
+
+    def run_each(self, statement: Statement, given: Iterable[Mapping[str, Any]]) -> None:
+        """Carry out a statement once for each of these sets of arguments."""
+        if arguments := [statement(**row).arguments for row in given]:
+            self.connection.executemany(statement.sql, arguments)
 
 
 @value
@@ -151,7 +156,7 @@ class WriterThread:
 
     def _gather(self) -> list[_Call]:
         """Wait for a call or for the next check, and take all calls that are queued."""
-        waits = [wait for wait in (self._bell.poll_interval(), IDLE if self._log_is_dirty else None) if wait]
+        waits = [wait for wait in (self._bell.poll_interval(), IDLE_SECONDS if self._log_is_dirty else None) if wait]
         calls: list[_Call] = []
         with contextlib.suppress(Empty):
             asked = self._queue.get(timeout=min(waits, default=None))
@@ -195,8 +200,8 @@ class WriterThread:
     def _run_together(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[CallResult] | None:
         """Return the results of the calls. None as soon as one of them fails."""
         answers: list[CallResult] = []
-        for each in calls:
-            answer = self._run(connection, each, is_alone=False)
+        for current in calls:
+            answer = self._run(connection, current, is_alone=False)
             if answer.error is not None:
                 return None
             answers.append(answer)
@@ -205,9 +210,9 @@ class WriterThread:
     def _run_apart(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[CallResult]:
         """Return the results of the calls. The writes of a failed one are rolled back."""
         answers: list[CallResult] = []
-        for each in calls:
+        for current in calls:
             connection.execute("savepoint one_call")
-            answers.append(self._run(connection, each, is_alone=True))
+            answers.append(self._run(connection, current, is_alone=True))
             if answers[-1].error is not None:
                 connection.execute("rollback to one_call")
             connection.execute("release one_call")
@@ -246,15 +251,15 @@ class WriterThread:
             if seen != self._seen:
                 self._seen = seen
                 self._bell.ring()
-            is_idle = time.monotonic() - self._wrote_at > IDLE
-            if self._log_is_dirty and (is_idle or self._log_size() > LARGEST_LOG):
+            is_idle = time.monotonic() - self._wrote_at > IDLE_SECONDS
+            if self._log_is_dirty and (is_idle or self._log_size() > LARGEST_LOG_BYTES):
                 self._checkpoint(connection)
                 if is_idle:
                     # Free the page cache: an idle node needs none of it.
                     connection.execute("pragma shrink_memory")
                     give_back()
         except (sqlite3.Error, OSError):
-            # The next call meets the same trouble and tells its caller.
+            # The next call meets the same error and raises it to its caller.
             self._drop_connection()
             self._log_is_dirty = False
 

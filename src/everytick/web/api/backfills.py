@@ -21,7 +21,7 @@ async def list_backfills(
     limit: Limit = USUAL_ITEMS,
 ) -> Response:
     """List the newest backfills and how far they have come."""
-    return told([backfill_record(each) for each in await tick.backfills(job, limit=limit)])
+    return told([backfill_record(backfill) for backfill in await tick.backfills(job, limit=limit)])
 
 
 @routes.question("/api/backfills/{backfill}", fleet_models.BackfillData)

@@ -127,6 +127,7 @@ class RenameBody(Shape):
     """Give a job another name."""
 
     to: GivenName
+    expected_version: Expected | None = None
     detach: GivenFlag = False
     confirm: Confirm = False
 
@@ -194,7 +195,7 @@ class DocumentBody(Shape):
 
     @model_validator(mode="after")
     def _only_one(self) -> "DocumentBody":
-        if sum(each is not None for each in self._forms()) != 1:
+        if sum(form is not None for form in self._forms()) != 1:
             raise ValueError("give a document or its text, and only one of them")
         return self
 

@@ -7,7 +7,7 @@ from typing import Any
 from everytick.app import Everytick
 from everytick.domain.config import NOTICES
 from everytick.domain.job import Job
-from everytick.domain.reading import as_data
+from everytick.domain.policy_checks import as_data
 from everytick.errors import shown
 from everytick.runners.targets import CallTarget, CommandTarget, EngineTarget, HttpTarget, Target, read_target
 from everytick.sources.job_files import FileJob, JobFile, read_jobs
@@ -29,12 +29,12 @@ def new_job(tick: Everytick, name: str, definition: Mapping[str, Any]) -> Job:
 def jobs_of(tick: Everytick, files: Iterable[JobFile]) -> dict[str, FileJob]:
     """Return the jobs of these files, each with targets that the service allows. Raise 422 with every mistake."""
     read = list(files)
-    if mistakes := [_told(each) for file in read for each in file.mistakes]:
+    if mistakes := [_told(mistake) for file in read for mistake in file.mistakes]:
         first = mistakes[0]
         detail = f"{first['where']}: {first['why']}"
         raise Problem(422, "invalid_definition", detail, mistakes=mistakes[:_MISTAKES_SHOWN])
-    jobs = {each.job.name: each for file in read for each in file.jobs}
-    refuse_foreign_targets(tick, [each.job for each in jobs.values()])
+    jobs = {file_job.job.name: file_job for file in read for file_job in file.jobs}
+    refuse_foreign_targets(tick, [file_job.job for file_job in jobs.values()])
     return jobs
 
 
@@ -56,7 +56,7 @@ def _refuse_files(text: str) -> None:
     data = root.data if root is not None and isinstance(root.data, dict) else {}
     calendars = data.get("calendars")
     named = calendars.values() if isinstance(calendars, dict) else ()
-    if "use" in data or any(isinstance(each, dict) and "ics" in each for each in named):
+    if "use" in data or any(isinstance(calendar, dict) and "ics" in calendar for calendar in named):
         text = "a document over HTTP names no files: leave out `use` and the `ics` of calendars, or write a job file"
         raise Problem(422, "names_files", text)
 
@@ -121,8 +121,8 @@ def _kinds(given: Any) -> Iterator[str]:
     """Give every key of receivers, at any depth: the kinds are among them."""
     if isinstance(given, Mapping):
         yield from given
-        for each in given.values():
-            yield from _kinds(each)
+        for value in given.values():
+            yield from _kinds(value)
     elif isinstance(given, (list, tuple)):
-        for each in given:
-            yield from _kinds(each)
+        for value in given:
+            yield from _kinds(value)

@@ -92,7 +92,7 @@ async def docs(request: Request) -> Response:
     """Show the document as a page, without a script."""
     document = document_of(request.app)
     groups = [(name, said, list(_routes(document, name))) for name, said in TAGS.items()]
-    return await page(request, "api_docs.html", groups=[each for each in groups if each[2]], said=_SAID)
+    return await page(request, "api_docs.html", groups=[group for group in groups if group[2]], said=_SAID)
 
 
 def _routes(document: dict[str, Any], tag: str) -> Iterator[RouteText]:
@@ -104,10 +104,10 @@ def _routes(document: dict[str, Any], tag: str) -> Iterator[RouteText]:
 
 def _route_text(document: dict[str, Any], path: str, method: str, found: dict[str, Any]) -> RouteText:
     sent = found.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    answers = {status: each for status, each in found["responses"].items() if status.startswith("2")}
-    good: dict[str, Any] = next((each for status, each in answers.items() if status != "202"), {})
+    answers = {status: answer for status, answer in found["responses"].items() if status.startswith("2")}
+    good: dict[str, Any] = next((answer for status, answer in answers.items() if status != "202"), {})
     problems = tuple(
-        (status, each["description"]) for status, each in found["responses"].items() if status not in answers
+        (status, answer["description"]) for status, answer in found["responses"].items() if status not in answers
     )
     return RouteText(
         id=found.get("operationId", path),
@@ -115,7 +115,9 @@ def _route_text(document: dict[str, Any], path: str, method: str, found: dict[st
         path=path,
         summary=found.get("summary", ""),
         description=found.get("description", ""),
-        parameters=tuple((each["name"], each["in"], _said(each)) for each in found.get("parameters", ())),
+        parameters=tuple(
+            (parameter["name"], parameter["in"], _said(parameter)) for parameter in found.get("parameters", ())
+        ),
         body=_json(_example(document, sent)),
         answer=_json(_answer_example(good)),
         problems=problems,
@@ -123,7 +125,7 @@ def _route_text(document: dict[str, Any], path: str, method: str, found: dict[st
 
 
 def _answer_example(answer: dict[str, Any]) -> Any:
-    return next((each.get("example") for each in answer.get("content", {}).values()), None)
+    return next((content.get("example") for content in answer.get("content", {}).values()), None)
 
 
 def _said(parameter: dict[str, Any]) -> str:

@@ -29,10 +29,10 @@ async def validate_document(body: bodies.DocumentBody) -> Response:
     """Check a document of jobs: every mistake at once, with its line and column in the text. Nothing is stored."""
     read = read_document(_text(body), "api")
     mistakes = [
-        {"line": each.line, "column": each.column, "message": each.message, "is_warning": each.is_warning}
-        for each in (*read.mistakes, *read.warnings)
+        {"line": mistake.line, "column": mistake.column, "message": mistake.message, "is_warning": mistake.is_warning}
+        for mistake in (*read.mistakes, *read.warnings)
     ]
-    return told({"jobs": [each.job.name for each in read.jobs], "mistakes": mistakes})
+    return told({"jobs": [file_job.job.name for file_job in read.jobs], "mistakes": mistakes})
 
 
 @routes.operation("/api/apply", models.PreviewData, role=Role.ADMIN)

@@ -6,11 +6,13 @@ from typing import Annotated, Any
 from fastapi import Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from everytick.access.people import Person
+from everytick.access.people import Person, tags_of
 from everytick.answers.wire import data_of
+from everytick.errors import StoreUnavailable
 from everytick.node.events import Event
 from everytick.web.api.shapes import Docs, Routes
 from everytick.web.asking import GONE, StreamReader, Who
+from everytick.web.known_jobs import KnownJobs, known_jobs
 from everytick.web.streams import HEARTBEAT, STREAM_HEADERS, EventStream, Hub, Message, MessageKind, encoded
 
 routes = Routes("events")
@@ -37,14 +39,16 @@ async def stream_events(
 ) -> Response:
     """Stream what happens: of one job or of all.
 
-    A `gap` says that events are missing: read the state anew. Texts of errors are hidden from viewers.
+    A `gap` says that events are missing: read the state anew. Texts of errors are hidden from viewers, except on jobs
+    of which a grant makes them operators.
     """
     hub: Hub = request.app.state.hub
     stream = hub.open(job=job, last_id=last_event_id, person=who.name)
-    return StreamingResponse(_written(stream, StreamReader(request, who)), headers=STREAM_HEADERS)
+    written = _written(stream, StreamReader(request, who), known_jobs(request))
+    return StreamingResponse(written, headers=STREAM_HEADERS)
 
 
-async def _written(stream: EventStream, reader: StreamReader) -> AsyncIterator[bytes]:
+async def _written(stream: EventStream, reader: StreamReader, jobs: KnownJobs) -> AsyncIterator[bytes]:
     try:
         yield b"retry: 3000\n\n"
         async for message in stream:
@@ -52,22 +56,35 @@ async def _written(stream: EventStream, reader: StreamReader) -> AsyncIterator[b
             if who is None:
                 yield encoded(str(MessageKind.END), {"why": GONE})
                 return
-            yield _line(message, who)
+            yield await _line(message, who, jobs)
     finally:
         await stream.aclose()
 
 
-def _line(message: Message, who: Person) -> bytes:
+async def _line(message: Message, who: Person, jobs: KnownJobs) -> bytes:
     match message.kind:
         case MessageKind.HEARTBEAT:
             return HEARTBEAT
         case MessageKind.EVENT if message.event is not None:
-            return encoded("event", _event(message.event, who), message.id)
+            return encoded("event", await _event(message.event, who, jobs), message.id)
         case MessageKind.GAP | MessageKind.END:
             return encoded(str(message.kind), {"why": message.text})
     return encoded("changed", {"job": message.job}, message.id)
 
 
-def _event(event: Event, who: Person) -> Any:
+async def _event(event: Event, who: Person, jobs: KnownJobs) -> Any:
     data = data_of(event)
-    return data if who.sees_payloads() else {**data, "text": "", "traceback": ""}
+    return data if await _sees(event, who, jobs) else {**data, "text": "", "traceback": ""}
+
+
+async def _sees(event: Event, who: Person, jobs: KnownJobs) -> bool:
+    """Whether the person may see the error: by their role, or by a grant on the job of the event."""
+    if who.sees_payloads() or not who.grants or not (event.text or event.traceback):
+        return who.sees_payloads()
+    try:
+        listed = await jobs.listed()
+    except StoreUnavailable:
+        # Which tags the job has is not known: what may be secret stays hidden.
+        return False
+    id_ = listed.ids.get(event.job)
+    return id_ is not None and who.sees_payloads(tags_of(event.job, listed.records[id_].job.settings.tags))

@@ -29,6 +29,12 @@ async def list_nodes(tick: Tick) -> Response:
     return told([node_record(node, node_state(node, now, timeout)) for node in await tick.nodes()])
 
 
+@routes.question("/api/queues", list[fleet_models.QueueData])
+async def list_queues(tick: Tick) -> Response:
+    """List the queues that living nodes serve or that occurrences wait in, by name."""
+    return told(data_of(await tick.queues()))
+
+
 @routes.question("/api/reports", fleet_models.ReportsData)
 async def read_reports(tick: Tick) -> Response:
     """Return what living nodes report: job files that they cannot read, and jobs that none of them can run."""

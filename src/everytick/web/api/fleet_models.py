@@ -150,3 +150,15 @@ class ProposalData(Shape):
     at: Moment
     expires_at: Moment
     expired: Flag
+
+
+class QueueData(Shape):
+    """A queue: its occurrences, and the living nodes that serve it. `is_cut`: there are more than were counted."""
+
+    queue: Annotated[str, Field(examples=["default"])]
+    running: Count
+    waiting: Count
+    slots: Count
+    nodes: Annotated[int, Field(examples=[2])]
+    oldest: Annotated[Moment | None, Field(description="Since when the first of the waiting is ready.")]
+    is_cut: Flag

@@ -32,12 +32,12 @@ def shown_to(who: Person, data: Any, tags: Iterable[str] = ()) -> Any:
 def without_payloads(data: Any) -> Any:
     """Return the data without payloads, results and errors."""
     if isinstance(data, list):
-        return [without_payloads(each) for each in data]
+        return [without_payloads(item) for item in data]
     if not isinstance(data, dict):
         return data
     if data.keys() >= {"part", "old", "new"}:
         return _part(data)
-    return {key: _value(key, each) for key, each in data.items()}
+    return {key: _value(key, value) for key, value in data.items()}
 
 
 def _value(key: str, found: Any) -> Any:
@@ -45,7 +45,7 @@ def _value(key: str, found: Any) -> Any:
         return _NOTHING[key]
     if key in ("policies", "application") and isinstance(found, dict):
         # Of a definition: a policy that is not there reads back, one that is null may not.
-        return {name: without_payloads(each) for name, each in found.items() if name != "payload"}
+        return {name: without_payloads(value) for name, value in found.items() if name != "payload"}
     return without_payloads(found)
 
 

@@ -18,7 +18,7 @@ from everytick.answers.runs_to_come import preview_data
 from everytick.answers.values import JobStatus, NodeReports
 from everytick.answers.wire import data_of
 from everytick.app import Everytick
-from everytick.domain.config import UNSET
+from everytick.domain.config import UNSET, Level, policy_arguments
 from everytick.domain.notices import OWNER as NOTICES
 from everytick.stores.base import JobRecord
 from everytick.web.api import bodies, models
@@ -34,6 +34,8 @@ routes = Routes("jobs")
 router = routes.router
 
 _NEXT_SHOWN = 5
+"""Runs to come in the answer about one job."""
+
 _BREACHES_SHOWN = 5
 _MOST_RUNS = 1_000
 
@@ -77,7 +79,7 @@ async def list_jobs(
     if broken:
         meant = [record for record in stored if is_meant(record)]
         known = await tick.statuses(meant)
-        stored = [each for each in meant if each.job.id in known and known[each.job.id].breaches]
+        stored = [record for record in meant if record.job.id in known and known[record.job.id].breaches]
     some, following = page_after("jobs", stored, name_of, limit, cursor, is_meant)
     # Of this page alone: a store may have ten thousand jobs.
     statuses = await tick.statuses(some)
@@ -132,7 +134,9 @@ async def read_job(job: str, tick: Tick, who: Who, with_record: Record = None) -
 async def _details(tick: Everytick, who: Person, record: JobRecord, with_record: str | None) -> Any:
     name = record.job.name
     status, coming, past = await tick._summary(record, _NEXT_SHOWN, _BREACHES_SHOWN)
-    waiting = [each.id for each in await tick.proposals() if name in each.jobs] if record.job.is_protected else []
+    waiting = (
+        [proposal.id for proposal in await tick.proposals() if name in proposal.jobs] if record.job.is_protected else []
+    )
     summary = job_data(record, status, await tick.reports([record]))
     details = job_details(record, [run.at for run in coming])
     data = summary | details | {"proposals": waiting} | promise_details(record, status, past)
@@ -179,7 +183,7 @@ async def update_job(job: str, body: bodies.UpdateBody, tick: Tick, if_match: If
 
     412 if it was edited since the version of If-Match, with what others changed and what this edit would.
     """
-    policies: dict[str, Any] = {**body.policies, **dict.fromkeys(body.unset, UNSET)}
+    policies = policy_arguments(Level.JOB, {**body.policies, **dict.fromkeys(body.unset, UNSET)}, job)
     refuse_foreign_receivers(tick, policies)
     if body.dry_run:
         seen = await tick.preview_update(job, body.schedule, policy=body.policy, detach=body.detach, **policies)
@@ -202,17 +206,26 @@ async def remove_job(
     job: str,
     tick: Tick,
     purge: Annotated[bool, Query(description="Forget its history too.")] = False,
+    expected_version: Annotated[int | None, Query(ge=1, lt=2**31, description="The same as If-Match.")] = None,
     confirm: Annotated[bool, Query(description="Carry out what is guarded.")] = False,
+    if_match: IfMatch = None,
 ) -> Response:
-    """Take a job out of service; its history is kept unless `purge` says otherwise."""
-    await tick.remove(job, purge=purge, confirmed=confirm)
+    """Take a job out of service; its history is kept unless `purge` says otherwise.
+
+    412 if it was edited since the version of If-Match, with what others changed.
+    """
+    await tick.remove(job, purge=purge, expected_version=expected(if_match, expected_version), confirmed=confirm)
     return done()
 
 
 @routes.operation("/api/jobs/{job:name}/rename", None, status=204, role=Role.ADMIN)
-async def rename_job(job: str, body: bodies.RenameBody, tick: Tick) -> Response:
-    """Give a job another name; its id, watermark and history stay."""
-    await tick.rename(job, body.to, detach=body.detach, confirmed=body.confirm)
+async def rename_job(job: str, body: bodies.RenameBody, tick: Tick, if_match: IfMatch = None) -> Response:
+    """Give a job another name; its id, watermark and history stay.
+
+    412 if it was edited since the version of If-Match, with what others changed.
+    """
+    version = expected(if_match, body.expected_version)
+    await tick.rename(job, body.to, expected_version=version, detach=body.detach, confirmed=body.confirm)
     return done()
 
 
@@ -265,9 +278,9 @@ async def explain_instant(job: str, tick: Tick, who: Who, at: Annotated[GivenMom
 
 async def past_tags(tick: Everytick, job: str) -> tuple[str, ...]:
     """Return the tags by which grants name a job, which may be removed or have another name by now: then none."""
-    named = [each for each in await tick.jobs(removed=True) if each.job.name == job]
+    named = [record for record in await tick.jobs(removed=True) if record.job.name == job]
     # A removed job may have had the name, and other tags: the one in service counts.
-    named.sort(key=lambda each: each.removed_at is not None)
+    named.sort(key=lambda record: record.removed_at is not None)
     return _tags(named[0]) if named else ()
 
 
@@ -294,7 +307,7 @@ async def all_breaches(
 
 async def _breaches(tick: Everytick, job: str | None, is_open: bool, limit: int) -> list[dict[str, Any]]:
     found = await tick.breaches(job, is_open=is_open, limit=limit)
-    return [breach_data(each.breach) | {"job": each.job, "job_id": each.job_id} for each in found]
+    return [breach_data(record.breach) | {"job": record.job, "job_id": record.job_id} for record in found]
 
 
 @routes.question("/api/promises", list[models.JobPromiseData])
@@ -305,14 +318,14 @@ async def promises(
     return told(
         [
             {
-                "job": each.job,
-                "job_id": each.job_id,
-                "promise": each.state.kind,
-                "judged_through": each.state.judged_through,
-                "check_at": each.state.check_at,
-                "is_broken": each.state.breach is not None,
-                "state": data_of(each.state),
+                "job": record.job,
+                "job_id": record.job_id,
+                "promise": record.state.kind,
+                "judged_through": record.state.judged_through,
+                "check_at": record.state.check_at,
+                "is_broken": record.state.breach is not None,
+                "state": data_of(record.state),
             }
-            for each in await tick.promises(job)
+            for record in await tick.promises(job)
         ]
     )

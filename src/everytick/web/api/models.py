@@ -190,6 +190,7 @@ class UpcomingData(Shape):
     mark: Annotated[str | None, Field(description="moved, amended, rescheduled or skipped.", examples=["moved"])]
     detail: Text
     instant: Moment | None
+    queue: Annotated[str | None, Field(description="Its own, where it was amended.", examples=["night"])]
 
 
 class UndoneData(Shape):

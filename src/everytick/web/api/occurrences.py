@@ -37,21 +37,24 @@ async def list_occurrences(
     limit: Limit = USUAL_ITEMS,
     cursor: CursorParameter = None,
 ) -> Response:
-    """Return a page of the history, newest first; of one job also the instants that did not run."""
+    """Return a page of the history, newest first; of one job also the instants that did not run.
+
+    Of all jobs these come if `status` names `skipped` or `missed`.
+    """
     place = read("occurrences", cursor, str)
     page = await tick.history(
         job, status=status or None, cause=cause, after=after, through=through, limit=limit, cursor=place
     )
     unkept = await tick.unkept(page.occurrences)
-    ids = {each.job_id for each in page}
+    ids = {occurrence.job_id for occurrence in page}
     names, tags = await tick.job_names(ids), await tick.job_tags(ids)
     items = [
         shown_to(
             who,
-            occurrence_record(each, names) | {"broken_promises": unkept.get(each.id, ())},
-            tags[each.job_id],
+            occurrence_record(occurrence, names) | {"broken_promises": unkept.get(occurrence.id, ())},
+            tags[occurrence.job_id],
         )
-        for each in page
+        for occurrence in page
     ]
     following = None if page.cursor is None else written("occurrences", page.cursor)
     return told({"items": items, "cursor": following})
@@ -101,7 +104,7 @@ async def read_output(
     """
     whole = await tick.occurrence(occurrence)
     if not who.sees_payloads(await _tags(tick, whole.occurrence)):
-        raise Problem(403, "not_allowed", f"{who.name} is {who.role}, and output needs {Role.OPERATOR}")
+        raise Problem(403, "not_allowed", f"output needs {Role.OPERATOR}: {who.name} is {who.role}")
     if start is None:
         text = await tick.output(whole, task=task, attempt=attempt, most=OUTPUT_AT_ONCE)
     elif task is None or attempt is None:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import Header, Response
 
-from everytick.domain.config import UNSET
+from everytick.domain.config import UNSET, Level, policy_arguments
 from everytick.web.api import bodies, models
 from everytick.web.api.shapes import Routes, done, told
 from everytick.web.asking import Tick
@@ -31,7 +31,7 @@ def _payload(body: Any) -> object:
 
 @routes.operation("/api/jobs/{job:name}/trigger", models.AskedData, status=201)
 async def trigger(job: str, body: bodies.TriggerBody, tick: Tick, idempotency_key: IdempotencyKey = None) -> Response:
-    """Ask for an occurrence, now or later; the schedule is not moved. (S1-022)
+    """Ask for an occurrence, now or later; the schedule is not moved.
 
     The same key again answers with the same occurrence; with another payload it is 409.
     """
@@ -63,7 +63,7 @@ async def resume(job: str, body: bodies.ResumeBody, tick: Tick) -> Response:
 
 @routes.operation("/api/jobs/{job:name}/reschedule", None, status=204)
 async def reschedule(job: str, body: bodies.AtBody, tick: Tick) -> Response:
-    """Set the next run of a job; the instants before it give way. (S1-023)."""
+    """Set the next run of a job; the instants before it give way."""
     await tick.reschedule(job, body.at)
     return done()
 
@@ -94,15 +94,8 @@ async def amend(job: str, body: bodies.AmendBody, tick: Tick) -> Response:
     given: dict[str, Any] = dict(body.policies)
     if "payload" in body.model_fields_set:
         given["payload"] = body.payload
-    await tick.amend(job, body.at, reason=body.reason, **_policies(given))
+    await tick.amend(job, body.at, reason=body.reason, **policy_arguments(Level.OCCURRENCE, given, job))
     return done()
-
-
-def _policies(given: dict[str, Any]) -> Any:
-    """Return policies for a call. Names of its own arguments are no policies."""
-    if reserved := {"reason", "by", "name", "at"} & given.keys():
-        raise Problem(422, "invalid_policies", f"there is no policy '{min(reserved)}'")
-    return given
 
 
 @routes.operation("/api/jobs/{job:name}/add", models.AskedData, status=201)

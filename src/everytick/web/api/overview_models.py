@@ -92,17 +92,70 @@ class CoverageSpanData(Shape):
 
     after: Moment
     through: Moment
-    state: Annotated[str, Field(description="done, twice, under_way or missing.", examples=["missing"])]
+    state: Annotated[str, Field(description="done, twice, under_way, missing or unknown.", examples=["missing"])]
     count: Count
     why: Text
     ids: list[OccurrenceId]
 
 
 class CoverageData(Shape):
-    """Which instants of a job are done, missing, under way or done twice."""
+    """Which instants of a job are done, missing, under way or done twice; unknown is what history no longer tells."""
 
     job: Name
     after: Moment
     through: Moment
     spans: list[CoverageSpanData]
     is_cut: Flag
+
+
+WallTime = Annotated[str, Field(description="On the clock of the zone.", examples=["2026-03-29T02:00:00"])]
+
+
+class QuarterData(Shape):
+    """How many starts are planned in 15 minutes."""
+
+    at: Moment
+    starts: Count
+
+
+class CrowdData(Shape):
+    """An instant that several jobs share. `jobs` names 100 of them."""
+
+    at: Moment
+    starts: Count
+    jobs: list[Name]
+    waiting: Annotated[int, Field(description="How many of them wait for a slot.", examples=[0])]
+    longest: Annotated[float, Field(description="How long the last one waits, in seconds.", examples=[0.0])]
+
+
+class ConcernedJobsData(Shape):
+    """Jobs that a change of the clock concerns in one way. `jobs` names 100 of them."""
+
+    fate: Annotated[str, Field(description="What becomes of their instants.", examples=["skipped"])]
+    rule: Annotated[str, Field(description="The rule of the schedule that says so.", examples=["dst_gap=skip"])]
+    count: Count
+    jobs: list[Name]
+
+
+class ZoneChangeData(Shape):
+    """A change of the clock of one zone: it skips, or with `is_fold` repeats, the times from `first` to `last`."""
+
+    zone: Annotated[str, Field(examples=["Europe/Berlin"])]
+    at: Moment
+    first: WallTime
+    last: WallTime
+    is_fold: Flag
+    concerned: list[ConcernedJobsData]
+
+
+class AgendaData(Shape):
+    """The planned starts of all jobs. Quarters without a start are left out."""
+
+    now: Moment
+    through: Moment
+    slots: Annotated[int, Field(description="Of the living nodes.", examples=[50])]
+    starts: Count
+    quarters: list[QuarterData]
+    crowds: list[CrowdData]
+    changes: list[ZoneChangeData]
+    uncounted: Annotated[int, Field(description="Jobs that are left out.", examples=[0])]

@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from fastapi import Query, Response
+from fastapi import Query, Request, Response
 
 from everytick.access.people import Person
 from everytick.answers.wire import data_of
 from everytick.app import Everytick
+from everytick.domain.agenda import overview_of
 from everytick.domain.questions import FailureKind, Glance
+from everytick.web.agenda_cache import agenda_cache
 from everytick.web.api import overview_models
 from everytick.web.api.hiding import glance_shown_to
 from everytick.web.api.shapes import GivenMoment, Routes, told
@@ -41,8 +43,8 @@ async def window(
 
 async def _glances(tick: Everytick, who: Person, runs: Iterable[Glance]) -> list[dict[str, Any]]:
     some = list(runs)
-    tags = await tick.job_tags(each.job_id for each in some)
-    return [glance_shown_to(who, data_of(each), tags[each.job_id]) for each in some]
+    tags = await tick.job_tags(run.job_id for run in some)
+    return [glance_shown_to(who, data_of(run), tags[run.job_id]) for run in some]
 
 
 @routes.question("/api/overviews/buckets", list[overview_models.BucketData])
@@ -99,7 +101,7 @@ async def failures(
     limit: Annotated[int, Query(ge=1, le=200, examples=[50])] = 50,
 ) -> Response:
     """Return the failures after a moment, one entry for each kind of error, most frequent first."""
-    return told([await _failure(tick, who, each) for each in await tick.failures(since, limit)])
+    return told([await _failure(tick, who, kind) for kind in await tick.failures(since, limit)])
 
 
 @routes.question("/api/overviews/failures/{fingerprint}", overview_models.FailureData)
@@ -138,3 +140,16 @@ async def coverage(job: str, tick: Tick, after: After, through: Through) -> Resp
     A backfill repairs what is missing.
     """
     return told(data_of(await tick.coverage(job, after, through)))
+
+
+@routes.question("/api/agenda", overview_models.AgendaData)
+async def agenda(
+    request: Request, crowds: Annotated[int, Query(ge=0, le=200, description="How many at most.", examples=[20])] = 20
+) -> Response:
+    """Return the planned starts of the coming seven days, of all jobs together.
+
+    It has the starts by quarters of an hour, the instants that most jobs share, and the changes of clocks that concern
+    jobs. It may be some minutes old; `now` says of when it is. `uncounted` is how many jobs there was no time to count.
+    """
+    found, _ = await agenda_cache(request).get()
+    return told(data_of(overview_of(found, crowds)))

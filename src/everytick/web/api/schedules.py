@@ -23,11 +23,11 @@ router = routes.router
 
 @routes.question("/api/schedules", list[models.ScheduleData])
 async def list_schedules(request: Request, tick: Tick) -> Response:
-    """List every schedule: name, kind, text, next and last run, and whether it is enabled. (S1-021)
+    """List every schedule: name, kind, text, next and last run, and whether it is enabled.
 
     `cron_spec` is the cron expression, or the text of a schedule of another kind.
     """
-    records = [each for each in await known_jobs(request).records() if each.job.owner != NOTICES]
+    records = [record for record in await known_jobs(request).records() if record.job.owner != NOTICES]
     parts = [records[first : first + JOBS_AT_ONCE] for first in range(0, len(records), JOBS_AT_ONCE)]
     if len(parts) <= 1:
         return told(await _schedules(tick, records))

@@ -7,9 +7,10 @@ hold them against their shapes.
 import types
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import date, datetime
+from inspect import signature
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
@@ -18,7 +19,7 @@ from everytick.access.people import Role
 from everytick.answers.wire import json_text
 from everytick.web.asking import needs
 from everytick.web.paths import NameConvertor
-from everytick.web.problems import MEDIA_TYPE
+from everytick.web.problems import MEDIA_TYPE, Problem
 
 # ------------------------------------------------------------------------------------------------ texts with examples
 
@@ -99,7 +100,7 @@ def _example_of(kind: Any) -> Any:
         return kind.example()
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        known = next((each.examples[0] for each in parts[1:] if isinstance(each, FieldInfo) and each.examples), None)
+        known = next((part.examples[0] for part in parts[1:] if isinstance(part, FieldInfo) and part.examples), None)
         return _example_of(parts[0]) if known is None else known
     if origin is list:
         return [_example_of(parts[0])]
@@ -128,7 +129,7 @@ class ProblemShape(OpenShape):
 _PROBLEMS: Mapping[int, tuple[str, str, str]] = {
     202: ("It is proposed: another person must approve it.", "needs_approval", "the removal of job 'pay' is proposed"),
     401: ("Who asks is not known.", "not_signed_in", "send a token, or sign in"),
-    403: ("Who asks may not do this.", "not_allowed", "ann is viewer, and this needs operator"),
+    403: ("Who asks may not do this.", "not_allowed", "this needs operator: ann is viewer"),
     404: ("There is no such thing.", "not_found", "there is no job 'nightly'"),
     409: ("It does not go with what is there, or needs a confirmation.", "conflict", "job 'pay' is left as it is"),
     412: ("The definition was edited since it was read.", "version_conflict", "job 'pay' is at version 4, not 3"),
@@ -194,6 +195,8 @@ class Routes:
         more: Docs | None,
     ) -> Callable[[Handler], Handler]:
         def add(handler: Handler) -> Handler:
+            compares = "if_match" in signature(handler).parameters
+            before = [needs(role)] if method == "GET" or compares else [needs(role), Depends(_refuse_if_match)]
             said, _, rest = (handler.__doc__ or "").partition("\n")
             self.router.add_api_route(
                 path,
@@ -203,7 +206,7 @@ class Routes:
                 summary=said.rstrip("."),
                 description=rest.strip() or said,
                 operation_id=handler.__name__,
-                dependencies=[needs(role)],
+                dependencies=before,
                 response_class=Response,
                 response_model=None,
                 responses={status: _answer_doc(answer), **problem_docs(problems), **(more or {})},
@@ -211,6 +214,13 @@ class Routes:
             return handler
 
         return add
+
+
+async def _refuse_if_match(request: Request) -> None:
+    """Refuse a condition that the operation does not check: its caller would rely on it."""
+    if "if-match" in request.headers:
+        said = "this operation takes no If-Match: only PATCH, DELETE, rename and rollback of a job compare its version"
+        raise Problem(422, "if_match_not_taken", said)
 
 
 def _answer_doc(answer: Any) -> dict[str, Any]:

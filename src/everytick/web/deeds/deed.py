@@ -167,6 +167,11 @@ def text_field(
     return AskedField(field, label, note, placeholder=placeholder)
 
 
+def lines_field(name: str, label: str, note: str = "") -> AskedField:
+    """Return a question for several texts, a line each."""
+    return AskedField(FormField(name, FieldKind.LINES), label, note)
+
+
 def reason_field(note: str = "kept with the deed and in the audit") -> AskedField:
     """Return the question for the reason."""
     return text_field("reason", "Reason", note, placeholder="why?")
@@ -178,14 +183,17 @@ def moment_field(doing: Doing, name: str, label: str, note: str = "", *, is_requ
     return AskedField(FormField(name, FieldKind.MOMENT, is_required=is_required), label, said)
 
 
-def number_field(name: str, label: str, note: str = "", *, least: int = 1, most: int = 1_000_000) -> AskedField:
+def number_field(
+    name: str, label: str, note: str = "", *, least: int = 1, most: int = 1_000_000, default: int | None = None
+) -> AskedField:
     """Return a question for a whole number."""
-    return AskedField(FormField(name, FieldKind.WHOLE, least=least, most=most), label, note)
+    given = UNSET if default is None else default
+    return AskedField(FormField(name, FieldKind.WHOLE, least=least, most=most, default=given), label, note)
 
 
-def tick_field(name: str, label: str, note: str = "") -> AskedField:
+def tick_field(name: str, label: str, note: str = "", *, default: bool = False) -> AskedField:
     """Return a question for yes or no."""
-    return AskedField(FormField(name, FieldKind.SWITCH), label, note)
+    return AskedField(FormField(name, FieldKind.SWITCH, default=default or UNSET), label, note)
 
 
 def choice_field(

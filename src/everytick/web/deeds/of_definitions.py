@@ -1,11 +1,13 @@
-"""Deeds on the definition of a job: enable, disable, edit its schedule, go back to a version, rename, remove."""
+"""Deeds on the definition of a job: enable, disable, edit its schedule and policies, go back, rename, remove."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from everytick.access.people import Role
-from everytick.errors import Conflict, InvalidName
+from everytick.errors import Conflict, InvalidName, InvalidPolicies, shown
+from everytick.web.api.definitions import refuse_foreign_receivers
 from everytick.web.deeds.deed import (
     AskedField,
     DeedAnswers,
@@ -14,17 +16,22 @@ from everytick.web.deeds.deed import (
     PageDeed,
     Prospect,
     choice_field,
+    lines_field,
     text_field,
     tick_field,
 )
 from everytick.web.deeds.trails import moments_said, next_step, part_steps, run_steps
+from everytick.web.job_words import definer_of
 from everytick.web.pictures.trail import TrailStep
-from everytick.web.words import count, cut
+from everytick.web.problems import Problem
+from everytick.web.words import count, cut, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from everytick.answers.values import PartChange
     from everytick.app.versions import JobVersion
+    from everytick.domain.job import Job
 
 _VERSIONS = 20
 """How many versions are offered to go back to."""
@@ -35,16 +42,8 @@ _UPDATES = (
 )
 
 
-def _definer(doing: Doing) -> str:
-    """Return who defines the job, if the next sync would undo an edit of it."""
-    owner = doing.job.job.owner
-    if owner.startswith("code:"):
-        return f"the code of application {owner[5:]}"
-    return "a file" if owner in ("file", doing.tick.jobs_owner) else ""
-
-
 def _detach_fields(doing: Doing) -> tuple[AskedField, ...]:
-    definer = _definer(doing)
+    definer = definer_of(doing.job.job, doing.tick)
     if not definer:
         return ()
     note = f"{definer} defines it, and is no longer asked then"
@@ -52,7 +51,7 @@ def _detach_fields(doing: Doing) -> tuple[AskedField, ...]:
 
 
 def _detach_steps(doing: Doing, values: Mapping[str, Any]) -> list[TrailStep]:
-    definer = _definer(doing)
+    definer = definer_of(doing.job.job, doing.tick)
     if not definer:
         return []
     if values.get("detach"):
@@ -92,28 +91,33 @@ async def _disable(doing: Doing, said: DeedAnswers) -> Done:
     return Done(f"Disabled {doing.name}.", doing.name, undo=doing.deed("enable"))
 
 
-# --------------------------------------------------------------------------------------------------- edit the schedule
+# --------------------------------------------------------------------------------------- edit the schedule and policies
 
 
 async def _edit_fields(doing: Doing) -> Sequence[AskedField]:
     now = str(doing.job.job.schedule)
     schedule = text_field("schedule", "Schedule", "as the lab reads it", is_required=True, default=now)
+    policies = lines_field("policies", "Policies", "one per line, as priority=5; a value is JSON or text")
+    unset = lines_field("unset", "Policies to take back", "names, one per line: what holds without them holds again")
     update = choice_field("policy", "It holds", _UPDATES, f"left: {doing.job.job.settings.update_policy}", as_list=True)
-    return (schedule, update, *_detach_fields(doing))
+    return (schedule, policies, unset, update, *_detach_fields(doing))
 
 
 async def _foresee_edit(doing: Doing, values: Mapping[str, Any]) -> Prospect:
     job = doing.job.job
-    schedule: Any = values.get("schedule")
-    hidden = {"expected": doing.typed.get("expected") or str(job.version), "shown": str(schedule or "")}
+    expected, was = doing.typed.get("expected") or str(job.version), doing.typed.get("was") or str(job.schedule)
+    hidden = {"expected": expected, "was": was, "shown": _asked_edit(values, was)}
     steps = [TrailStep("superseded", f"Now: {job.schedule.describe()}", str(job.schedule))]
     sub = "Look at what it means for the runs to come, then store it."
-    if not schedule or str(schedule) == str(job.schedule):
+    schedule, policies = _new_schedule(values, was), _new_policies(doing, values)
+    if schedule is None and not policies:
         return Prospect(steps, sub, hidden=hidden)
     from everytick.app.text_reading import schedule_of
 
-    found = await doing.tick.preview_update(doing.name, schedule, policy=values.get("policy"), detach=True)
-    steps.append(TrailStep("planned", f"Then: {schedule_of(schedule).describe()}", str(schedule)))
+    found = await doing.tick.preview_update(doing.name, schedule, policy=values.get("policy"), detach=True, **policies)
+    if schedule is not None:
+        steps.append(TrailStep("planned", f"Then: {schedule_of(schedule).describe()}", schedule))
+    steps += part_steps([change for change in _changes(job, schedule, policies) if change.part != "schedule"])
     runs = found.runs.get(job.name)
     if runs is not None:
         steps += run_steps(doing.viewer, runs)
@@ -121,10 +125,51 @@ async def _foresee_edit(doing: Doing, values: Mapping[str, Any]) -> Prospect:
     return Prospect([*steps, *_detach_steps(doing, values)], sub, hidden=hidden)
 
 
+def _asked_edit(values: Mapping[str, Any], was: str) -> str:
+    """Return what was typed as one text: what is stored must be what was shown."""
+    return json.dumps([_new_schedule(values, was), values.get("policies"), values.get("unset")])
+
+
+def _new_schedule(values: Mapping[str, Any], was: str) -> str | None:
+    """Return the schedule that was typed, None where it was left as it stood in the field."""
+    schedule = str(values.get("schedule") or "")
+    return None if schedule in ("", was) else schedule
+
+
+def _new_policies(doing: Doing, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the policies that were set and taken back. Raise InvalidPolicies as the API does."""
+    from everytick.app.text_reading import policy_pair
+    from everytick.domain.config import UNSET, Level, policy_arguments
+
+    found: dict[str, Any] = dict.fromkeys(values.get("unset", ()), UNSET)
+    for line in values.get("policies", ()):
+        pair = policy_pair(line)
+        if pair is None:
+            raise InvalidPolicies("", f"'{shown(line)}' names no policy and its value", ("priority=5",))
+        found[pair[0]] = pair[1]
+    try:
+        refuse_foreign_receivers(doing.tick, found)
+    except Problem as problem:
+        raise InvalidPolicies("", problem.detail) from None
+    return policy_arguments(Level.JOB, found)
+
+
+def _changes(job: Job, schedule: str | None, policies: Mapping[str, Any]) -> Sequence[PartChange]:
+    """Return what the edit changes, part by part."""
+    from everytick.app.text_reading import readable, schedule_of
+    from everytick.app.versions import part_changes
+    from everytick.sources.drafting import edited
+
+    rule = None if schedule is None else schedule_of(schedule)
+    return part_changes(job, edited(job, rule, {key: readable(key, given) for key, given in policies.items()}))
+
+
 async def _edit(doing: Doing, said: DeedAnswers) -> Done:
-    schedule = said.text("schedule")
-    if (said.hidden or {}).get("shown") != schedule:
-        raise Conflict("what follows from this schedule was not shown yet: look at it, then send it again")
+    hidden = said.hidden or {}
+    was = hidden.get("was", "")
+    if hidden.get("shown") != _asked_edit(said.values, was):
+        raise Conflict("what follows from this was not shown yet: look at it, then send it again")
+    schedule, policies = _new_schedule(said.values, was), _new_policies(doing, said.values)
     version = await doing.tick.update(
         doing.name,
         schedule,
@@ -132,10 +177,15 @@ async def _edit(doing: Doing, said: DeedAnswers) -> Done:
         expected_version=_version(said),
         detach=bool(said.values.get("detach")),
         confirmed=said.is_confirmed,
+        **policies,
     )
     before = doing.job.job.version
-    undo = doing.deed("rollback", version=before) if version != before else ""
-    return Done(f"{doing.name} is at version {version}: {schedule}.", doing.name, undo=undo)
+    if version == before:
+        return Done(f"{doing.name} stays at version {version}: nothing has changed.", doing.name, tone="look")
+    changed = listed([*([schedule] if schedule else ()), *sorted(policies)], 5)
+    return Done(
+        f"{doing.name} is at version {version}: {changed}.", doing.name, undo=doing.deed("rollback", version=before)
+    )
 
 
 def _version(said: DeedAnswers) -> int | None:
@@ -150,7 +200,7 @@ def _version(said: DeedAnswers) -> int | None:
 async def _rollback_fields(doing: Doing) -> Sequence[AskedField]:
     newest = doing.job.job.version
     found = await doing.tick.versions(doing.name, _VERSIONS)
-    words = [(str(each.version), _version_said(doing, each)) for each in found if each.version != newest]
+    words = [(str(version.version), _version_said(doing, version)) for version in found if version.version != newest]
     wanted = choice_field("version", "Version", words, is_required=True, as_list=True)
     return (wanted, *_detach_fields(doing))
 
@@ -231,7 +281,7 @@ async def _rename(doing: Doing, said: DeedAnswers) -> Done:
     new, old = said.text("new").strip(), doing.name
     await doing.tick.rename(old, new, detach=bool(said.values.get("detach")), confirmed=said.is_confirmed)
     to = doing.link("/jobs/{}", new)
-    undo = doing.link("/jobs/{}/do/rename", new, new=old) if not _definer(doing) else ""
+    undo = doing.link("/jobs/{}/do/rename", new, new=old) if not definer_of(doing.job.job, doing.tick) else ""
     return Done(f"{old} is named {new} now.", new, to, undo)
 
 
@@ -250,7 +300,7 @@ async def _foresee_remove(doing: Doing, values: Mapping[str, Any]) -> Prospect:
         steps = [TrailStep("skipped", f"{len(coming)}{more} runs fall away", moments_said(doing.viewer, coming))]
     steps.append(TrailStep("canceled", "What no node has claimed is canceled", "what runs is left to end"))
     steps.append(_history_step(doing, values))
-    definer = _definer(doing)
+    definer = definer_of(doing.job.job, doing.tick)
     if definer:
         steps.append(TrailStep("file", "It may come back", f"{definer} defines it: its next sync stores it again"))
     return Prospect(steps, "It is out of service at once.")
@@ -280,7 +330,7 @@ DEEDS = (
     PageDeed(
         "edit",
         "Edit",
-        "Change the schedule of {}?",
+        "Change the definition of {}?",
         "Store it",
         _ADMIN,
         _foresee_edit,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from everytick.access.people import Role
@@ -39,8 +40,8 @@ async def _reached(doing: Doing, values: Mapping[str, Any]) -> tuple[str, list[T
     names = [job.name for job in jobs if reach in reaches_of_job(job.settings.tags, job.name, job.settings.queue)]
     fact = f"{reach} is {count(len(names), 'job')}"
     steps = [TrailStep("planned", fact, listed(names, 5) if len(names) < len(jobs) else "every job of the store")]
-    found = [each for each in (await doing.tick.limits()).reaches if each.reach.name == reach]
-    return reach, [*steps, *(step for each in found for step in _holding(doing, each))]
+    found = [record for record in (await doing.tick.limits()).reaches if record.reach.name == reach]
+    return reach, [*steps, *(step for record in found for step in _holding(doing, record))]
 
 
 def _holding(doing: Doing, record: ReachRecord) -> list[TrailStep]:
@@ -112,12 +113,19 @@ async def _release(doing: Doing, said: DeedAnswers) -> Done:
 # -------------------------------------------------------------------------------------------------------------- limits
 
 
-async def _limit_fields(_: Doing) -> Sequence[AskedField]:
+async def _limit_fields(doing: Doing) -> Sequence[AskedField]:
+    """Return the questions, filled with the limit in force of the reach that the address names."""
+    named = doing.typed.get("reach", "")
+    reaches = (await doing.tick.limits()).reaches if named else ()
+    limit = next((record.reach.limit for record in reaches if record.reach.name == named), None)
+    most, rate = (None, None) if limit is None else (limit.most, limit.rate)
+    per = "" if rate is None else str(replace(rate, burst=False))
+    burst = rate is not None and rate.burst
     return (
         _REACH,
-        number_field("most", "At most at once", "left empty: any number"),
-        text_field("rate", "At most so many starts", "left empty: any number", placeholder="60/1m"),
-        tick_field("burst", "All at once", "else the starts of a rate are spread over its time"),
+        number_field("most", "At most at once", "left empty: any number", default=most),
+        text_field("rate", "At most so many starts", "left empty: any number", placeholder="60/1m", default=per),
+        tick_field("burst", "All at once", "else the starts of a rate are spread over its time", default=burst),
         tick_field("lift", "Take the limit away", "then nothing else is read"),
         reason_field(),
     )

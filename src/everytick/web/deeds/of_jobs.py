@@ -36,8 +36,8 @@ MISSED = (
     ("last", "last: recovery gets the newest"),
 )
 OVERLAPS = tuple(
-    (str(each), said)
-    for each, said in (
+    (str(overlap), said)
+    for overlap, said in (
         (Overlap.QUEUE, "queue: wait in line"),
         (Overlap.QUEUE_LATEST, "queue_latest: wait, in place of others in line"),
         (Overlap.SKIP, "skip: do nothing"),
@@ -69,7 +69,7 @@ async def _foresee_trigger(doing: Doing, values: Mapping[str, Any]) -> Prospect:
     steps = [TrailStep("planned", when, f"cause trigger, by {doing.who.name}")]
     if doing.job.pause is not None:
         steps.append(TrailStep("paused", "The job is paused", "that holds its schedule, not what is asked for"))
-    steps += await start_steps(doing)
+    steps += await start_steps(doing, values.get("overlap"), is_later=bool(at))
     coming = (await doing.tick.status(job.name)).next_run
     if coming is None:
         return Prospect(steps, "The schedule does not move: it names no run to come.")
@@ -334,6 +334,29 @@ async def _reschedule(doing: Doing, said: DeedAnswers) -> Done:
     return Done(f"The next run of {doing.name} is at {when}.", doing.name, undo=doing.deed("undo", at=at))
 
 
+# -------------------------------------------------------------------------------------------------------------- rewind
+
+
+async def _foresee_rewind(doing: Doing, _: Mapping[str, Any]) -> Prospect:
+    through = doing.job.watermark
+    if through <= doing.viewer.now:
+        return Prospect(refusal=f"{doing.name} was not decided ahead: nothing is to be set right.")
+    fact = f"It is decided through {doing.viewer.when(through)}, and fires nothing until then"
+    return Prospect(
+        [
+            TrailStep("late", fact, "a clock was ahead when it was planned"),
+            TrailStep("planned", "It goes on from now", "what was recorded as not run is decided anew"),
+            TrailStep("superseded", "What was skipped or moved in that time is forgotten", "what has run stays so"),
+        ],
+        "It sets right what a wrong clock has decided.",
+    )
+
+
+async def _rewind(doing: Doing, _: DeedAnswers) -> Done:
+    await doing.tick.rewind(doing.name)
+    return Done(f"{doing.name} goes on from now.", doing.name)
+
+
 def _moment(given: object) -> Any:
     """Return the moment of a text that a form has read, or that an address names."""
     from datetime import datetime
@@ -354,6 +377,7 @@ DEEDS = (
         _trigger,
         _trigger_fields,
         has_payload=True,
+        previews=True,
     ),
     PageDeed(
         "pause", "Pause", "Pause {}?", "Pause {}", _OPERATOR, _foresee_pause, _pause, _pause_fields, previews=True
@@ -419,5 +443,6 @@ DEEDS = (
         _reschedule_fields,
         previews=True,
     ),
+    PageDeed("rewind", "Rewind", "Let {} go on now?", "Let it go on", _OPERATOR, _foresee_rewind, _rewind),
 )
 """Everything that an operator asks of one job."""

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from everytick.access.people import Role, tags_of
+from everytick.app.store_access import open_store
 from everytick.domain.statuses import ACTIVE, ENDED
 from everytick.errors import EverytickError
 from everytick.web.deeds.deed import (
@@ -27,6 +28,8 @@ from everytick.web.deeds.deed import (
 from everytick.web.deeds.of_jobs import MISSED
 from everytick.web.history_list import HistoryWanted, matching
 from everytick.web.job_list import JobFilter, job_list
+from everytick.web.known_jobs import KnownJobs, read_jobs
+from everytick.web.now_board import Board
 from everytick.web.pictures.trail import TrailStep
 from everytick.web.words import count, cut
 
@@ -94,14 +97,15 @@ def _told(done: int, asked: int, noun: str, did: str, refusal: str) -> tuple[str
 
 async def find_jobs(doing: Doing, _: str) -> None:
     """Look up the jobs that were chosen, else those of the filter."""
-    records = await doing.tick.jobs()
     chosen = _lines(doing.typed.get("job", ""))
     if chosen:
-        known = {record.job.name: record for record in records}
-        found = [known[name] for name in chosen if name in known]
+        listed = await read_jobs(await open_store(doing.tick))
+        found = [listed.records[listed.ids[name]] for name in chosen if name in listed.ids]
     else:
+        # What pages have kept may be some seconds old: a deed is about the jobs as they are now.
+        fleet = await Board(doing.tick, KnownJobs(doing.tick, cheap=float("inf"))).fleet()
         wanted = JobFilter.read(doing.typed)
-        found = [each.record for each in (await job_list(doing.tick, records, wanted, doing.viewer.now)).jobs]
+        found = [record for record, _ in (await job_list(doing.tick, fleet, wanted)).jobs]
     doing.found = [record for record in found if _may(doing, record)]
     doing.crumbs = (Crumb("Jobs", doing.link("/jobs", **JobFilter.read(doing.typed).query)),)
 
@@ -193,7 +197,9 @@ async def find_occurrences(doing: Doing, _: str) -> None:
 
     async def reachable(some: Sequence[Occurrence]) -> Sequence[Occurrence]:
         return [
-            each for each in some if may_all or ((record := jobs.get(each.job_id)) is not None and _may(doing, record))
+            occurrence
+            for occurrence in some
+            if may_all or ((record := jobs.get(occurrence.job_id)) is not None and _may(doing, record))
         ]
 
     found: list[Occurrence] = []
@@ -205,7 +211,7 @@ async def find_occurrences(doing: Doing, _: str) -> None:
                 continue
     else:
         meant = matching(doing.tick, wanted, MOST_ITEMS + 1, reachable)
-        found = [each async for each in meant if each.created_at is not None]
+        found = [occurrence async for occurrence in meant if occurrence.created_at is not None]
     doing.found = await reachable(found)
     doing.crumbs = (Crumb("History", doing.link("/history", **wanted.query)),)
 
@@ -219,11 +225,12 @@ async def _of_occurrences(
         return Prospect(refusal=f"More than {MOST_ITEMS:,} occurrences are meant: choose a shorter time.")
     names = {record.job.id: record.job.name for record in await doing.tick.jobs()}
     shown = [
-        f"{doing.viewer.when(each.scheduled_for)} {names.get(each.job_id, each.job_id)}, {each.status}"
-        for each in meant[:_ITEMS_SHOWN]
+        f"{doing.viewer.when(occurrence.scheduled_for)} {name}, {occurrence.status}"
+        for occurrence in meant[:_ITEMS_SHOWN]
+        for name in [names.get(occurrence.job_id, occurrence.job_id)]
     ]
     doing.title = count(len(meant), "occurrence")
-    ids = "\n".join(each.id for each in meant)
+    ids = "\n".join(occurrence.id for occurrence in meant)
     return Prospect(steps, sub, items=shown, total=len(meant), hidden={"id": ids})
 
 
@@ -232,8 +239,8 @@ async def _reason_fields(_: Doing) -> Sequence[AskedField]:
 
 
 async def _foresee_replay(doing: Doing, _: Mapping[str, Any]) -> Prospect:
-    meant = [each for each in doing.found if each.status in ENDED]
-    jobs = len({each.job_id for each in meant})
+    meant = [occurrence for occurrence in doing.found if occurrence.status in ENDED]
+    jobs = len({occurrence.job_id for occurrence in meant})
     steps = [
         TrailStep(
             "planned", f"{count(len(meant), 'new occurrence')}", f"of {count(jobs, 'job')}, for the same instants"
@@ -257,8 +264,8 @@ async def _replay(doing: Doing, said: DeedAnswers) -> Done:
 
 
 async def _foresee_cancel(doing: Doing, _: Mapping[str, Any]) -> Prospect:
-    meant = [each for each in doing.found if each.status in ACTIVE]
-    running = sum(each.owner is not None for each in meant)
+    meant = [occurrence for occurrence in doing.found if occurrence.status in ACTIVE]
+    running = sum(occurrence.owner is not None for occurrence in meant)
     steps = [
         TrailStep("canceled", f"{count(len(meant) - running, 'occurrence')} never run", "no node has claimed them"),
         TrailStep("running", f"{count(running, 'occurrence')} asked to stop", "their nodes end them"),

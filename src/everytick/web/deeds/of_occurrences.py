@@ -74,11 +74,13 @@ async def _foresee_replay(doing: Doing, values: Mapping[str, Any]) -> Prospect:
         return Prospect(refusal=f"{doing.name} is disabled and takes no requests. Enable it first.")
     if whole.occurrence.created_at is None:
         steps = [TrailStep("planned", "The instant runs for the first time", f"cause backfill, by {doing.who.name}")]
-        return Prospect([*steps, *await start_steps(doing)], f"It is {whole.occurrence.status}: it has not run.")
+        steps += await start_steps(doing, values.get("overlap"))
+        return Prospect(steps, f"It is {whole.occurrence.status}: it has not run.")
     if whole.occurrence.status not in ENDED:
         return Prospect(refusal=f"It is {whole.occurrence.status}: replay it once it has ended, or cancel it first.")
     sub = "A new occurrence does again what this one did, for the same instant. This one stays as it is."
-    return Prospect([*_replayed(doing, whole, values.get("from_task")), *await start_steps(doing)], sub)
+    steps = _replayed(doing, whole, values.get("from_task"))
+    return Prospect([*steps, *await start_steps(doing, values.get("overlap"))], sub)
 
 
 def _replayed(doing: Doing, whole: Whole, from_task: str | None) -> list[TrailStep]:

@@ -61,14 +61,14 @@ def payload_form(tick: Everytick, job: Job) -> PayloadForm:
     """Return the form of a job's payload: by the functions that are defined here, else by the stored definition."""
     own = None if job.settings.payload is None else job.settings.payload.read()
     zone_name, zone = _zone(job.settings.timezone)
-    defined = next((each for each in tick.definitions if each.job.id == job.id), None)
+    defined = next((definition for definition in tick.definitions if definition.job.id == job.id), None)
     functions = () if defined is None else tuple(defined.functions.values())
     kinds = [task.parameters for task in job.tasks]
     fields = fields_of_tasks(functions) if functions else fields_of_kinds(kinds)
     if fields:
         signature = _signature(functions[0]) if len(functions) == 1 else ""
         return PayloadForm(with_defaults(fields, own), signature, own, zone, zone_name)
-    takes_any = any(each is None or EVERY_KEY in dict(each) for each in kinds)
+    takes_any = any(kind is None or EVERY_KEY in dict(kind) for kind in kinds)
     if not takes_any and own is None:
         return PayloadForm(zone=zone, zone_name=zone_name)
     whole = FormField(WHOLE, FieldKind.JSON, may_be_none=True, schema="an object: its keys are added to the job's own")
@@ -76,12 +76,16 @@ def payload_form(tick: Everytick, job: Job) -> PayloadForm:
 
 
 def _signature(function: Any) -> str:
-    """Return the signature as its author wrote it, without the types' modules."""
-    inner = inspect.unwrap(function)
+    """Return the signature as its author wrote it, without its context and the types' modules."""
+    from everytick.runners.signature import signature_of
+
+    inner, context = inspect.unwrap(function), signature_of(function).context
     try:
-        text = str(inspect.signature(inner).replace(return_annotation=inspect.Signature.empty))
+        own = inspect.signature(inner)
     except ValueError:
         return ""
+    asked = [parameter for name, parameter in own.parameters.items() if name != context]
+    text = str(own.replace(parameters=asked, return_annotation=inspect.Signature.empty))
     name = getattr(inner, "__name__", "")
     for module in ("datetime.", "typing.", "everytick.", f"{getattr(inner, '__module__', '')}."):
         text = text.replace(module, "")

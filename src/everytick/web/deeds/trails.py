@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from everytick.domain.policies import Overlap
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.web.pictures.trail import TrailStep, localized
 from everytick.web.words import count, length, listed, usually
@@ -13,11 +14,30 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.app.previews import Revision
+    from everytick.domain.occurrence import Occurrence
     from everytick.web.deeds.deed import Doing
     from everytick.web.words import Viewer
 
 _SHOWN = 5
 """How many runs are named one by one."""
+
+_LOOKED_AT = 100
+"""Of the occurrences that are not over, so many of the newest are looked at."""
+
+_IN_THE_WAY = {
+    Overlap.ALLOW: ("queued", "It waits in line behind {}"),
+    Overlap.QUEUE: ("queued", "It waits in line behind {}"),
+    Overlap.QUEUE_LATEST: ("queued", "It waits behind {}, in place of others in line"),
+    Overlap.SKIP: ("skipped", "It is skipped: {} is in the way"),
+    Overlap.CANCEL_RUNNING: ("canceled", "{} is asked to stop first"),
+}
+_LATER = {
+    Overlap.ALLOW: "it runs beside the others",
+    Overlap.QUEUE: "it waits in line",
+    Overlap.QUEUE_LATEST: "it waits, in place of others in line",
+    Overlap.SKIP: "it is skipped",
+    Overlap.CANCEL_RUNNING: "what runs is asked to stop first",
+}
 
 _BUSY = (
     OccurrenceStatus.RUNNING,
@@ -67,9 +87,12 @@ def next_step(viewer: Viewer, coming: Sequence[datetime], none: str = "nothing i
     return TrailStep("planned", f"Next: {viewer.when(first)}", viewer.ago(first))
 
 
-async def start_steps(doing: Doing) -> list[TrailStep]:
-    """Return what stands in the way of an occurrence that is asked for now, and when it usually ends."""
-    steps = [await _line_step(doing)]
+async def start_steps(doing: Doing, overlap: object = None, *, is_later: bool = False) -> list[TrailStep]:
+    """Return what stands in the way of an occurrence that is asked for, and when it usually ends.
+
+    `overlap` is the rule that was chosen for it. `is_later` says that it is asked for at a later time.
+    """
+    steps = [await _line_step(doing, overlap, is_later=is_later)]
     waits = (await doing.tick.status(doing.name)).waits
     if waits:
         steps.append(TrailStep("brake", "It waits for a brake or a limit", localized(waits, doing.viewer)))
@@ -82,15 +105,32 @@ async def start_steps(doing: Doing) -> list[TrailStep]:
     return [*steps, TrailStep("planned", fact if usual.p50.total_seconds() else "It takes no time", said)]
 
 
-async def _line_step(doing: Doing) -> TrailStep:
-    found = await doing.tick.history(doing.name, status=[str(each) for each in _BUSY], limit=_SHOWN)
+async def _line_step(doing: Doing, overlap: object, *, is_later: bool) -> TrailStep:
+    """Return what the occurrences of the job that are not over mean for one more, by the rule that holds for it."""
+    own = doing.job.job.settings.overlap
+    rule = Overlap(str(overlap)) if overlap else Overlap.ALLOW if own is Overlap.ALLOW else Overlap.QUEUE
+    by = f"overlap {rule}" if overlap else f"overlap {rule}, which holds for what is asked for"
+    if is_later:
+        return TrailStep("queued", f"If the job is busy then, {_LATER[rule]}", by)
+    found = await doing.tick.history(doing.name, status=[str(status) for status in _BUSY], limit=_LOOKED_AT)
+    places = doing.job.job.settings.max_concurrent
+    busy = [occurrence for occurrence in found if occurrence.status is not OccurrenceStatus.QUEUED]
     if not len(found):
         return TrailStep("completed", "The job is idle", await _slots_said(doing))
-    first = found.occurrences[-1]
-    said = f"{doing.viewer.when(first.scheduled_for)} is {first.status}"
-    more = f", and {'more than ' if found.cursor else ''}{len(found) - 1} more" if len(found) > 1 else ""
-    overlap = f"; overlap {doing.job.job.settings.overlap} is the job's own rule"
-    return TrailStep("queued", "The job is busy", f"{said}{more}{overlap}")
+    if rule is Overlap.ALLOW and places is None:
+        return TrailStep("running", f"It runs beside {_named(doing, busy)}", by)
+    if len(busy) == len(found) < (places or 1):
+        return TrailStep("running", f"It runs beside {_named(doing, busy)}", f"max_concurrent {places}")
+    mark, fact = _IN_THE_WAY[rule]
+    first = busy[-1] if busy else found.occurrences[-1]
+    most = f"; max_concurrent {places}" if places is not None and places > 1 else ""
+    said = f"{_named(doing, list(found))}, the oldest {first.status}" if len(found) > 1 else f"it is {first.status}"
+    return TrailStep(mark, fact.format(doing.viewer.when(first.scheduled_for)), f"{said}; {by}{most}")
+
+
+def _named(doing: Doing, some: Sequence[Occurrence]) -> str:
+    """Return the instants of occurrences, the oldest first."""
+    return listed([doing.viewer.when(occurrence.scheduled_for) for occurrence in reversed(some)], 3)
 
 
 async def _slots_said(doing: Doing) -> str:

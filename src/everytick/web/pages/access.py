@@ -63,7 +63,7 @@ async def access(request: Request, tick: Tick, who: Who) -> Response:
         "users": users,
         "tokens": [token for token in tokens if token.is_live(now)],
         "ended": [token for token in tokens if not token.is_live(now)][:50],
-        "sessions": [(each, short(each), each.hash == own) for each in sessions],
+        "sessions": [(session, short(session), session.hash == own) for session in sessions],
         "is_open": who.came_by is CameBy.LOCAL,
         "now": now,
     }
@@ -85,7 +85,7 @@ def _back(request: Request, path: str = "/access") -> Response:
 
 def _role_fields(role: str, grants: str) -> list[AccessField]:
     return [
-        AccessField("role", "Role", "choice", role, choices=tuple(str(each) for each in Role)),
+        AccessField("role", "Role", "choice", role, choices=tuple(str(choice) for choice in Role)),
         AccessField("grants", "Grants", "lines", grants, _GRANTS),
     ]
 
@@ -262,7 +262,7 @@ async def add_token(
 @router.get("/access/tokens/{token:name}/revoke", dependencies=[needs(Role.ADMIN)])
 async def ask_revocation(request: Request, tick: Tick, token: str) -> Response:
     """Ask whether to revoke a token."""
-    found = next((each for each in await tick.people.tokens() if each.id == token), None)
+    found = next((record for record in await tick.people.tokens() if record.id == token), None)
     if found is None:
         raise NotFound("token", token)
     happens = "Programs that send it are refused from now on. This cannot be undone."
@@ -280,7 +280,7 @@ async def revoke_token(request: Request, tick: Tick, token: str) -> Response:
 
 
 async def _session(tick: Tick, id_: str) -> WebSession:
-    found = [each for each in await tick.people.sessions() if short(each) == id_]
+    found = [session for session in await tick.people.sessions() if short(session) == id_]
     if not found:
         raise NotFound("session", id_)
     return found[0]

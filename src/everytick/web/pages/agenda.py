@@ -12,17 +12,14 @@ from everytick.access.people import Role
 from everytick.domain.agenda import FleetAgenda, ZoneChange
 from everytick.domain.upcoming import ComingRun
 from everytick.web import words
-from everytick.web.agenda_cache import AgendaCache
+from everytick.web.agenda_cache import agenda_cache
 from everytick.web.agenda_view import (
     DAY,
     HOUR,
     SPANS,
     AgendaPart,
     ListSpan,
-    by_hour,
     crowd_rows,
-    emptiest,
-    fullest,
     listed,
     shown,
 )
@@ -33,6 +30,7 @@ from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.pictures.loadmap import LoadMap, load_map
 from everytick.web.problems import Problem
 from everytick.web.rendering import page
+from everytick.web.week_load import WeekLoad, by_hour, emptiest, fullest
 from everytick.web.words import WEEKDAYS, Viewer
 
 router = APIRouter(include_in_schema=False)
@@ -55,15 +53,16 @@ async def agenda(request: Request, tick: Tick, w: str = "24h") -> HTMLResponse:
 
 def _values(found: FleetAgenda, viewer: Viewer, span: ListSpan) -> tuple[list[AgendaPart], dict[str, Any]]:
     """Return the list, and the other values of the page."""
-    counts = by_hour(found.quarters, viewer)
+    load = by_hour(found, viewer)
+    peaks = load.peaks
     return listed(found, viewer, span), {
         "spans": SPANS,
         "said": _said(found, viewer),
-        "full": fullest(counts),
-        "empty": emptiest(counts),
+        "full": fullest(peaks),
+        "empty": emptiest(peaks, load.left_out),
         "weekdays": WEEKDAYS,
         "planned": found.starts(viewer.now, viewer.now + span.length),
-        "map": week_map(counts, viewer),
+        "map": week_map(load, viewer),
         "crowds": crowd_rows(found.crowds, viewer),
         "changes": [change_view(change, viewer) for change in found.changes],
         "waits_said": waits_said,
@@ -79,12 +78,6 @@ async def agenda_now(request: Request, w: str) -> tuple[FleetAgenda, Viewer, Lis
         raise Problem(422, "invalid_value", f"w is '{words.cut(w, 40)}': write 24h or 7d")
     found, now = await agenda_cache(request).get()
     return found, viewer_of(request, now), span
-
-
-def agenda_cache(request: Request) -> AgendaCache:
-    """Return the cache of this service."""
-    kept: AgendaCache = request.app.state.agenda_cache
-    return kept
 
 
 def _said(found: FleetAgenda, viewer: Viewer) -> str:
@@ -128,12 +121,13 @@ def _shown(
     }
 
 
-def week_map(counts: tuple[tuple[int, ...], ...], viewer: Viewer) -> dict[str, Any]:
+def week_map(load: WeekLoad, viewer: Viewer) -> dict[str, Any]:
     """Return the load map of the coming seven days, with the numbers at which its steps begin."""
     now = viewer.local(viewer.now)
-    drawn = LoadMap(counts, now=(now.weekday(), now.hour))
-    sums = ", ".join(f"{name} {words.number(sum(row))}" for name, row in zip(WEEKDAYS, counts, strict=True))
-    return {"svg": load_map(drawn, f"Planned starts by day: {sums}."), "steps": list(dict.fromkeys(drawn.steps))}
+    drawn = LoadMap(load.peaks, now=(now.weekday(), now.hour), changed=load.changed)
+    sums = ", ".join(f"{name} {words.number(sum(row))}" for name, row in zip(WEEKDAYS, load.counts, strict=True))
+    said = f"Planned starts by day: {sums}." + (f" {load.said}." if load.said else "")
+    return {"svg": load_map(drawn, said), "steps": list(dict.fromkeys(drawn.steps)), "clock": load.said}
 
 
 def waits_said(waiting: int, longest: timedelta) -> str:
@@ -202,7 +196,7 @@ async def table(
         end=end,
         rows=first,
         counted=counted,
-        counts=by_hour(found.quarters, viewer),
+        load=by_hour(found, viewer),
         weekdays=WEEKDAYS,
         asked={"w": w, "after": begin.isoformat(), "through": end.isoformat()},
     )
@@ -212,10 +206,10 @@ def _within(
     found: FleetAgenda, viewer: Viewer, span: ListSpan, after: datetime | None, through: datetime | None
 ) -> tuple[datetime, datetime]:
     """Return the time that is asked for, within what the agenda knows."""
-    given = [each for each in (after, through) if each is not None]
-    if any(each.tzinfo is None for each in given):
+    given = [moment for moment in (after, through) if moment is not None]
+    if any(moment.tzinfo is None for moment in given):
         raise Problem(422, "invalid_value", "after and through need an offset, such as 2027-01-31T09:00:00Z")
-    begin = max(after or viewer.now, viewer.now)
+    begin = min(max(after or viewer.now, viewer.now), found.through)
     return begin, max(begin, min(through or begin + span.length, found.through))
 
 
@@ -230,8 +224,9 @@ def _starts(
 
     place = {id(group): number for number, group in enumerate(found.groups)}
     for at, number in merge(*(of(group) for group in found.groups)):
-        for each in found.groups[number].jobs:
-            yield at, each.job.name, None if each.lengths is None else each.lengths.p50, each.pauses(at)
+        for agenda_job in found.groups[number].jobs:
+            usual = None if agenda_job.lengths is None else agenda_job.lengths.p50
+            yield at, agenda_job.job.name, usual, agenda_job.pauses(at)
 
 
 def _csv_rows(rows: Iterator[tuple[datetime, str, timedelta | None, bool]]) -> Iterator[tuple[object, ...]]:

@@ -4,6 +4,7 @@ The deeds stand in `web.deeds`. A route is made of each, so that each declares t
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from fastapi import APIRouter, Request
@@ -15,7 +16,7 @@ from everytick.errors import NotFound
 from everytick.stores.base import JobRecord
 from everytick.web.asking import Tick, Who, needs
 from everytick.web.confirming import Confirming
-from everytick.web.deeds import of_backfills, of_definitions, of_fleet, of_jobs, of_many, of_occurrences
+from everytick.web.deeds import of_backfills, of_definitions, of_documents, of_fleet, of_jobs, of_many, of_occurrences
 from everytick.web.deeds.deed import Crumb, Doing, PageDeed
 from everytick.web.framing import viewer_of
 from everytick.web.rendering import page
@@ -102,7 +103,7 @@ async def _find_backfill(doing: Doing, id_: str) -> None:
 
 
 async def _find_proposal(doing: Doing, id_: str) -> None:
-    doing.found = next((each for each in await doing.tick.proposals() if each.id == id_), None)
+    doing.found = next((proposal for proposal in await doing.tick.proposals() if proposal.id == id_), None)
     if doing.found is None:
         raise NotFound("proposal", id_)
     doing.subject, doing.crumbs = id_, (Crumb("Jobs", doing.link("/jobs")),)
@@ -112,14 +113,22 @@ async def _find_nothing(doing: Doing, _: str) -> None:
     doing.crumbs = (Crumb("Nodes", doing.link("/nodes")),)
 
 
+async def _find_all_jobs(doing: Doing, _: str) -> None:
+    doing.crumbs = (Crumb("Jobs", doing.link("/jobs")),)
+
+
 OF_JOB = (*of_jobs.DEEDS, of_backfills.PLAN, *of_definitions.DEEDS)
 """Everything that is done to one job."""
+
+OF_FLEET = (*of_fleet.DEEDS, of_documents.APPLY)
+"""Everything that is done to many jobs by their reach, or by a document."""
 
 _add("/jobs/{job:name}", OF_JOB, _find_job)
 _add("/occurrences/{id}", of_occurrences.DEEDS, _find_occurrence)
 _add("/backfills/{backfill}", of_backfills.DEEDS, _find_backfill)
 _add("/proposals/{id}", of_fleet.PROPOSALS, _find_proposal)
 _add("", of_fleet.DEEDS, _find_nothing)
+_add("", [of_documents.APPLY], _find_all_jobs)
 _add("/jobs", of_many.JOBS, of_many.find_jobs, on_each=True)
 _add("/history", of_many.OCCURRENCES, of_many.find_occurrences, on_each=True)
 
@@ -127,26 +136,28 @@ _add("/history", of_many.OCCURRENCES, of_many.find_occurrences, on_each=True)
 @router.get("/jobs/{job:name}/do", dependencies=[needs(Role.VIEWER)])
 async def deeds_of_job(request: Request, tick: Tick, who: Who, job: str) -> Response:
     """Show everything that the person may do to a job."""
-    record = await tick.job(job)
+    record, now = await tick.job(job), await tick.now()
     tags = tags_of(record.job.name, record.job.settings.tags)
-    may = [deed for deed in OF_JOB if who.may(deed.role, tags) and not _is_pointless(deed.name, record)]
+    may = [deed for deed in OF_JOB if who.may(deed.role, tags) and not _is_pointless(deed.name, record, now)]
     return await _index(request, f"What can be done to {record.job.name}?", may, record.job.name)
 
 
-def _is_pointless(deed: str, record: JobRecord) -> bool:
+def _is_pointless(deed: str, record: JobRecord, now: datetime) -> bool:
     """Whether the job is so already: one that is not paused cannot be resumed."""
     match deed:
         case "resume":
             return record.pause is None
         case "enable" | "disable":
             return record.job.enabled is (deed == "enable")
+        case "rewind":
+            return record.watermark <= now
     return False
 
 
 @router.get("/do", dependencies=[needs(Role.VIEWER)])
 async def deeds_of_fleet(request: Request, tick: Tick, who: Who) -> Response:
     """Show everything that the person may do to many jobs, and the brakes and limits that there are."""
-    may = [deed for deed in of_fleet.DEEDS if who.may(deed.role)]
+    may = [deed for deed in OF_FLEET if who.may(deed.role)]
     return await _index(request, "What can be done to many jobs?", may, "", (await tick.limits()).reaches)
 
 

@@ -1,6 +1,5 @@
 """The page before the first job: what is ready, three ways to a first job, and where it will stand."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from fastapi import Request
@@ -8,9 +7,8 @@ from fastapi.responses import HTMLResponse
 
 from everytick.domain.values import value
 from everytick.web import words
-from everytick.web.framing import frame_of, viewer_of
+from everytick.web.framing import live_frame, viewer_of
 from everytick.web.now_board import FleetState
-from everytick.web.paths import path_of
 from everytick.web.pictures.axis import axis_around, labels, over, under
 from everytick.web.pictures.lanes import LaneUsual, PlannedRun, lane_picture
 from everytick.web.rendering import page
@@ -33,7 +31,7 @@ async def answer(request: Request, fleet: FleetState) -> HTMLResponse:
     often = [PlannedRun(fleet.now + timedelta(minutes=12 + 22 * place), is_held=True) for place in range(8)]
     once = [PlannedRun(fleet.now + timedelta(minutes=53), is_held=True)]
     short, long = timedelta(minutes=9), timedelta(minutes=40)
-    frame = replace(frame_of(request, path_of(request.scope), viewer), is_live=True, refresh=10)
+    frame = live_frame(request, viewer, refresh=10)
     found = checks(fleet)
     is_ready = all(check.mark == "completed" for check in found[:-1])
     return await page(
@@ -58,12 +56,12 @@ def checks(fleet: FleetState) -> list[ReadyCheck]:
     took = max(round(fleet.took * 1000), 1)
     found = [ReadyCheck("completed", "Store", f"{fleet.store} answered in {took} ms, tables are current")]
     if facts:
-        slots = sum(each.slots for each in facts)
+        slots = sum(node_facts.slots for node_facts in facts)
         names = words.listed([node.id for node in living], 2)
         found.append(
             ReadyCheck("completed", "Node", f"{names} {'is' if len(living) == 1 else 'are'} live, {slots} slots free")
         )
-        offset = max(abs(each.clock_offset) for each in facts)
+        offset = max(abs(node_facts.clock_offset) for node_facts in facts)
         said = f"within {words.length(offset)} of the store's; zone data {facts[0].zone_data.partition(' ')[0]}"
         found.append(ReadyCheck("completed", "Clock", said))
     else:

@@ -24,9 +24,12 @@ router = APIRouter(include_in_schema=False)
 
 _MOST_FILES = 200
 _MOST_BROKEN = 20
+"""Broken files, and mistakes of one file, that are listed."""
+
 _MOST_CHANGES = 10
 _MOST_LINES = 400
 _MOST_MOVED = 20
+"""Moved runs of one change that are listed."""
 
 
 @router.get("/files", dependencies=[needs(Role.VIEWER)])
@@ -34,9 +37,9 @@ _MOST_MOVED = 20
 async def files(request: Request, tick: Tick, who: Who) -> HTMLResponse:
     """Show the job files. What they say is shown to those who may see payloads, since it may hold secrets."""
     known, viewer = await tick.job_files(), viewer_of(request)
-    broken = [each for each in known.files if each.mistakes]
+    broken = [file for file in known.files if file.mistakes]
     jobs = await known_jobs(request).records()
-    owned = [each for each in jobs if each.job.owner in ("file", tick.jobs_owner)]
+    owned = [record for record in jobs if record.job.owner in ("file", tick.jobs_owner)]
     may_read = who.sees_payloads()
     return await page(
         request,
@@ -44,11 +47,11 @@ async def files(request: Request, tick: Tick, who: Who) -> HTMLResponse:
         viewer=viewer,
         known=known,
         said=_said(known, len(owned)),
-        broken=[_broken(each, known.folder, may_read) for each in broken[:_MOST_BROKEN]],
-        files=[_listed(each, known.folder) for each in known.files[:_MOST_FILES]],
+        broken=[_broken(file, known.folder, may_read) for file in broken[:_MOST_BROKEN]],
+        files=[_listed(file, known.folder) for file in known.files[:_MOST_FILES]],
         more=len(known.files) - _MOST_FILES,
         owned=len(owned),
-        changes=[await _changed(tick, each) for each in _latest(owned)] if may_read else [],
+        changes=[await _changed(tick, record) for record in _latest(owned)] if may_read else [],
         may_read=may_read,
         most_moved=_MOST_MOVED,
     )
@@ -56,15 +59,15 @@ async def files(request: Request, tick: Tick, who: Who) -> HTMLResponse:
 
 def _said(known: FilesKnown, owned: int) -> str:
     """Return the heading: whether all files are valid."""
-    broken = sum(bool(each.mistakes) for each in known.files) + len(known.reported)
+    broken = sum(bool(file.mistakes) for file in known.files) + len(known.reported)
     if not known.files and not known.reported:
         come = "comes from a file" if owned < 2 else "come from files"
         return words.sentence(f"{words.spelled(owned, 'job')} {come}; no folder is watched here")
     whole = max(len(known.files), broken)
     if not broken:
         return words.sentence(f"all {words.count(whole, 'file')} valid" if whole > 1 else "the one file is valid")
-    own = [each.jobs for each in known.files if each.mistakes]
-    is_kept = all(own) and all(each.jobs for each in known.reported)
+    own = [file.jobs for file in known.files if file.mistakes]
+    is_kept = all(own) and all(file.jobs for file in known.reported)
     after = "; its last good version runs" if is_kept and broken == 1 else "; last good versions run" if is_kept else ""
     of = f" of {whole}" if broken != whole else ""
     return words.sentence(f"{words.spelled(broken, 'file')}{of} {'is' if broken == 1 else 'are'} broken{after}")
@@ -79,8 +82,8 @@ def _listed(state: FileState, folder: Path | None) -> dict[str, Any]:
     return {
         "name": _name(state.path, folder),
         "mistakes": len(state.mistakes),
-        "warnings": [f"{each.line}:{each.column} {each.message}" for each in state.warnings[:3]],
-        "jobs": [each.job.name for each in state.jobs],
+        "warnings": [f"{warning.line}:{warning.column} {warning.message}" for warning in state.warnings[:3]],
+        "jobs": [file_job.job.name for file_job in state.jobs],
         "changed_at": state.changed_at,
     }
 
@@ -92,13 +95,13 @@ def _broken(state: FileState, folder: Path | None, may_read: bool) -> dict[str, 
         "name": _name(state.path, folder),
         "mistakes": [
             {
-                "place": f"{each.line}:{each.column}",
-                "message": each.message,
-                "line": _quoted(lines, each.line, each.column) if may_read else None,
+                "place": f"{mistake.line}:{mistake.column}",
+                "message": mistake.message,
+                "line": _quoted(lines, mistake.line, mistake.column) if may_read else None,
             }
-            for each in state.mistakes[:_MOST_BROKEN]
+            for mistake in state.mistakes[:_MOST_BROKEN]
         ],
-        "jobs": [each.job.name for each in state.jobs],
+        "jobs": [file_job.job.name for file_job in state.jobs],
         "diff": two_columns(state.good, state.text) if may_read and state.good else [],
         "is_new": not state.good,
     }
@@ -132,8 +135,8 @@ def two_columns(old: str, new: str) -> list[tuple[str, str, str, str, str]]:
 
 def _latest(owned: list[JobRecord]) -> list[JobRecord]:
     """Return the jobs of files that were edited last."""
-    edited = [each for each in owned if each.job.version > 1 and each.job.updated_at is not None]
-    return sorted(edited, key=lambda each: str(each.job.updated_at), reverse=True)[:_MOST_CHANGES]
+    edited = [record for record in owned if record.job.version > 1 and record.job.updated_at is not None]
+    return sorted(edited, key=lambda record: str(record.job.updated_at), reverse=True)[:_MOST_CHANGES]
 
 
 async def _changed(tick: Everytick, record: JobRecord) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from everytick.errors import NotFound
 from everytick.stores.base import JobRecord
 from everytick.web import words
 from everytick.web.asking import Tick, Who, needs
-from everytick.web.framing import viewer_of
+from everytick.web.framing import live_frame, viewer_of
 from everytick.web.history_list import MOST_LOOKED_AT, WINDOWS, HistoryWanted, history_page, matching
 from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.known_jobs import known_jobs
@@ -56,6 +56,7 @@ _CHIPS = (
     "completed",
 )
 _S = OccurrenceStatus
+_UNRUN = (_S.SKIPPED, _S.MISSED)
 
 
 @value(frozen=True)
@@ -81,36 +82,49 @@ async def history(request: Request, tick: Tick, who: Who, cursor: str = "") -> R
     names = await _Names.of(request, who)
     mistakes = list(wanted.mistakes)
     rows: Sequence[HistoryRow] = ()
-    following, looked_at, tally = None, 0, Tally()
+    following, looked_at, tally, unrun = None, 0, Tally(), Tally()
     if not mistakes:
         try:
             found = await history_page(tick, wanted, PAGE_ROWS, cursor or None, partial(names.readable, tick))
-            tally = await tick.counts(
+            tally, unrun = await tick._tallies(
                 wanted.job or None, after=wanted.after, through=wanted.through, cause=wanted.cause or None
             )
         except NotFound as error:
             mistakes.append(str(error))
         else:
             await names.learn(tick, found.occurrences)
-            rows = list(_folded(_row(each, names, viewer) for each in found.occurrences))
+            rows = list(_folded(_row(occurrence, names, viewer) for occurrence in found.occurrences))
             following, looked_at = found.cursor, found.looked_at
+    lists_unrun = bool(wanted.job) or any(word in _UNRUN for word in wanted.statuses)
+    shown = sum(row.count for row in rows)
     values: dict[str, Any] = {
         "wanted": wanted,
         "here": urlencode(wanted.query),
-        "said": _said(wanted, tally, rows),
+        "said": _said(wanted, tally, unrun, rows, has_more=bool(following)),
         "mistakes": mistakes,
         "rows": rows,
-        "tally": tally,
-        "chips": [(word, tally.of(_S(word))) for word in _CHIPS if tally.of(_S(word)) or word in wanted.statuses],
+        "shown": shown,
+        "total": _total(wanted, tally) + (_total(wanted, unrun) if lists_unrun else 0),
+        "is_estimated": tally.is_estimated or unrun.is_estimated,
+        "lists_unrun": lists_unrun,
+        "chips": [
+            (word, many)
+            for word in _CHIPS
+            if (many := _many(word, wanted, tally, unrun, shown)) or word in wanted.statuses
+        ],
         "windows": list(WINDOWS),
         "following": following,
         "is_first": not cursor,
         "looked_at": looked_at if wanted.has_text and looked_at >= MOST_LOOKED_AT else 0,
         "may_change": who.may_somewhere(Role.OPERATOR),
-        "backfills": [(each, names.shows_errors(each.job_id)) for each in await _open_backfills(tick, wanted.job)],
+        "backfills": [
+            (backfill, names.shows_errors(backfill.job_id)) for backfill in await _open_backfills(tick, wanted.job)
+        ],
         "views": views_of(request, "history"),
         "second": timedelta(seconds=1),
     }
+    if not (mistakes or cursor):
+        values["frame"] = live_frame(request, viewer, refresh=0)
     return await page(request, "history.html", status=422 if mistakes else 200, viewer=viewer, **values)
 
 
@@ -120,29 +134,56 @@ def _typed(request: Request) -> dict[str, str]:
     return typed | {"status": " ".join(request.query_params.getlist("status"))}
 
 
-def _said(wanted: HistoryWanted, tally: Tally, rows: Sequence[HistoryRow]) -> str:
-    """Return the heading: how many occurrences in which time, how many of them failed."""
+def _total(wanted: HistoryWanted, tally: Tally) -> int:
+    """Return how many of these are meant."""
+    return tally.of(*(_S(word) for word in wanted.statuses)) if wanted.statuses else tally.total
+
+
+def _many(word: str, wanted: HistoryWanted, tally: Tally, unrun: Tally, shown: int) -> int:
+    """Return how many have a status. Skipped instants of all jobs are not counted: at least those that are shown."""
+    known = tally.of(_S(word)) + unrun.of(_S(word))
+    return max(known, shown) if wanted.statuses == (word,) else known
+
+
+def _said(wanted: HistoryWanted, tally: Tally, unrun: Tally, rows: Sequence[HistoryRow], *, has_more: bool) -> str:
+    """Return the heading: how many occurrences in which time, how many failed, and how many instants did not run."""
     if wanted.mistakes:
         return "That is no filter yet."
     spans = {"1h": "in 1 h", "24h": "in 24 h", "7d": "in 7 days", "30d": "in 30 days"}
-    span = spans.get(wanted.window, "in this time")
-    of = f" of {wanted.job}" if wanted.job else ""
+    span = f"{spans.get(wanted.window, 'in this time')}{f' of {wanted.job}' if wanted.job else ''}"
     if wanted.has_text:
         found = f"{words.count(len(rows), 'occurrence')} on this page" if rows else "No occurrence"
-        return f"{found} with this error {span}{of}."
+        return f"{found} with this error {span}."
     about = "About " if tally.is_estimated else ""
-    total = tally.of(*(_S(word) for word in wanted.statuses)) if wanted.statuses else tally.total
-    if not total:
-        return f"Nothing {span}{of}." if not rows else f"{words.count(len(rows), 'instant')} did not run {span}{of}."
-    failed = tally.of(_S.FAILED, _S.FAILED_STALE)
+    ran, idle = _total(wanted, tally), _total(wanted, unrun)
     kind = f" {', '.join(wanted.statuses)}" if wanted.statuses else ""
+    if wanted.statuses and all(word in _UNRUN for word in wanted.statuses):
+        return _unrun_said(kind, span, ran + idle, rows, is_more=unrun.is_estimated, has_more=has_more)
+    # Of all jobs, only the missed ones are counted.
+    what = "did not run" if wanted.job else "was missed" if idle == 1 else "were missed"
+    instants = f"{words.count(idle, 'instant')}{' or more' if unrun.is_estimated else ''} {what}"
+    if not ran:
+        return f"{instants} {span}." if idle else f"Nothing {span}."
+    failed = tally.of(_S.FAILED, _S.FAILED_STALE)
     tail = "" if wanted.statuses else f"; {words.number(failed)} failed" if failed else "; none failed"
-    return f"{about}{words.number(total)}{kind} {'occurrence' if total == 1 else 'occurrences'} {span}{of}{tail}."
+    tail += f"{',' if tail else ';'} {instants}" if idle else ""
+    return f"{about}{words.number(ran)}{kind} {'occurrence' if ran == 1 else 'occurrences'} {span}{tail}."
+
+
+def _unrun_said(kind: str, span: str, total: int, rows: Sequence[HistoryRow], *, is_more: bool, has_more: bool) -> str:
+    """Return the heading over instants that did not run. Skipped ones of all jobs are not counted before they show."""
+    shown = sum(row.count for row in rows)
+    if shown > total:
+        total, is_more = shown, has_more
+    if not total:
+        return f"Nothing {span}."
+    more = " or more" if is_more else ""
+    return f"{words.number(total)}{more}{kind} {'instant' if total == 1 and not more else 'instants'} {span}."
 
 
 async def _open_backfills(tick: Everytick, job: str) -> list[BackfillRecord]:
     """Return the backfills that are not over, at most 20 of the newest 100."""
-    return [each for each in await tick.backfills() if not each.is_over and job in ("", each.job)][:20]
+    return [backfill for backfill in await tick.backfills() if not backfill.is_over and job in ("", backfill.job)][:20]
 
 
 class _Names:
@@ -158,7 +199,7 @@ class _Names:
 
     async def learn(self, tick: Everytick, occurrences: Sequence[Occurrence]) -> None:
         """Look up the jobs that are no longer in service."""
-        for id_ in {each.job_id for each in occurrences}:
+        for id_ in {occurrence.job_id for occurrence in occurrences}:
             if self._record(id_) is None:
                 try:
                     self._others[id_] = await tick.job_of(id_)
@@ -170,7 +211,7 @@ class _Names:
         if not self._who.may_somewhere(Role.OPERATOR):
             return ()
         await self.learn(tick, occurrences)
-        return [each for each in occurrences if self.shows_errors(each.job_id)]
+        return [occurrence for occurrence in occurrences if self.shows_errors(occurrence.job_id)]
 
     def _record(self, job_id: str) -> JobRecord | None:
         # Two mappings: a copy of ten thousand jobs for each page took as long as ten of its rows.
@@ -185,33 +226,36 @@ class _Names:
         return self._who.sees_payloads(() if found is None else tags_of(found.job.name, found.job.settings.tags))
 
 
-def _row(each: Occurrence, names: _Names, viewer: Viewer) -> HistoryRow:
-    shows = names.shows_errors(each.job_id)
-    why = why_of(None if each.reason == Why.ON_TIME else each.reason, each.error if shows else None)
+def _row(occurrence: Occurrence, names: _Names, viewer: Viewer) -> HistoryRow:
+    shows = names.shows_errors(occurrence.job_id)
+    why = why_of(None if occurrence.reason == Why.ON_TIME else occurrence.reason, occurrence.error if shows else None)
     took = ""
-    if each.started_at is not None:
-        took = words.length((each.ended_at or viewer.now) - each.started_at)
-    print_ = fingerprint(each.error) if shows and each.error and each.status in FAILURES else ""
-    return HistoryRow(each, names.name(each.job_id), words.cut(localized(why, viewer)), took, print_, may=shows)
+    if occurrence.started_at is not None:
+        took = words.length((occurrence.ended_at or viewer.now) - occurrence.started_at)
+    print_ = fingerprint(occurrence.error) if shows and occurrence.error and occurrence.status in FAILURES else ""
+    return HistoryRow(
+        occurrence, names.name(occurrence.job_id), words.cut(localized(why, viewer)), took, print_, may=shows
+    )
 
 
 def _folded(rows: Iterator[HistoryRow]) -> Iterator[HistoryRow]:
-    """Give the rows with instants that did not run, one after another and for one reason, as one line."""
+    """Give the rows with instants of a job that did not run, one after another and for one reason, as one line."""
     from dataclasses import replace
 
-    held: HistoryRow | None = None
+    found: list[HistoryRow] = []
+    held: dict[str, int] = {}
     for row in rows:
+        job = row.occurrence.job_id
+        place = held.get(job)
         is_unrun = row.occurrence.created_at is None and row.occurrence.started_at is None
-        if held is not None:
-            if is_unrun and _is_alike(held, row):
-                held = replace(held, count=held.count + 1, since=row.occurrence.scheduled_for)
-                continue
-            yield held
-        held = row if is_unrun else None
-        if not is_unrun:
-            yield row
-    if held is not None:
-        yield held
+        if is_unrun and place is not None and _is_alike(found[place], row):
+            found[place] = replace(found[place], count=found[place].count + 1, since=row.occurrence.scheduled_for)
+            continue
+        held.pop(job, None)
+        if is_unrun:
+            held[job] = len(found)
+        found.append(row)
+    yield from found
 
 
 def _is_alike(one: HistoryRow, other: HistoryRow) -> bool:
@@ -267,20 +311,22 @@ async def _exported(request: Request, tick: Everytick, who: Person) -> AsyncIter
     names = await _Names.of(request, who)
 
     async def rows() -> AsyncIterator[dict[str, Any]]:
-        async for each in matching(tick, wanted, EXPORTED, partial(names.readable, tick)):
-            await names.learn(tick, [each])
-            yield _data(each, names)
+        async for occurrence in matching(tick, wanted, EXPORTED, partial(names.readable, tick)):
+            await names.learn(tick, [occurrence])
+            yield _data(occurrence, names)
 
     return rows()
 
 
-def _data(each: Occurrence, names: _Names) -> dict[str, Any]:
-    data = occurrence_data(each, {each.job_id: names.name(each.job_id)})
-    ran = each.started_at is not None and each.ended_at is not None
+def _data(occurrence: Occurrence, names: _Names) -> dict[str, Any]:
+    data = occurrence_data(occurrence, {occurrence.job_id: names.name(occurrence.job_id)})
+    ran = occurrence.started_at is not None and occurrence.ended_at is not None
     took = (
-        (each.ended_at - each.started_at) / timedelta(seconds=1) if ran and each.ended_at and each.started_at else None
+        (occurrence.ended_at - occurrence.started_at) / timedelta(seconds=1)
+        if ran and occurrence.ended_at and occurrence.started_at
+        else None
     )
-    shown = {"error": each.error if names.shows_errors(each.job_id) else None, "took_seconds": took}
+    shown = {"error": occurrence.error if names.shows_errors(occurrence.job_id) else None, "took_seconds": took}
     return {name: (data | shown)[name] for name in _COLUMNS}
 
 

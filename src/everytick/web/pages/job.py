@@ -1,7 +1,6 @@
 """The page of one job: is it well, and when does it run next? Its versions and its coverage have pages of their own."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from everytick.access.people import Person, Role, tags_of
+from everytick.app import Everytick
 from everytick.app.coverage import CoverageState
 from everytick.app.job_overviews import JobOverview
 from everytick.app.store_access import open_store
@@ -17,7 +17,7 @@ from everytick.app.text_reading import moment_of
 from everytick.domain.job import Job
 from everytick.errors import EverytickError, InvalidInstant
 from everytick.web.asking import Tick, Who, needs
-from everytick.web.framing import REFRESH_SECONDS, frame_of, viewer_of
+from everytick.web.framing import live_frame, viewer_of
 from everytick.web.job_parts import coming_rows, task_lines
 from everytick.web.job_past import (
     PastEntry,
@@ -27,9 +27,17 @@ from everytick.web.job_past import (
     past_entries,
     past_squares,
 )
-from everytick.web.job_words import holds_of, job_numbers, job_said, promise_lines, rounded_length, schedule_said
+from everytick.web.job_words import (
+    definer_of,
+    holds_of,
+    job_numbers,
+    job_said,
+    promise_lines,
+    rounded_length,
+    schedule_said,
+)
 from everytick.web.kept_pages import kept_for_a_moment
-from everytick.web.paths import link, path_of
+from everytick.web.paths import link
 from everytick.web.pictures.coverage import coverage_bar, coverage_words
 from everytick.web.pictures.strip import columns_of, strip
 from everytick.web.pictures.trail import localized
@@ -51,7 +59,7 @@ COVERED = timedelta(days=30)
 """The coverage of the last 30 days is shown unless another time is asked for."""
 
 OPERATOR_DEEDS = (("trigger", "Trigger…", "t"), ("pause", "Pause…", "p"), ("backfill", "Backfill…", ""))
-ADMIN_DEEDS = (("disable", "Disable…", ""), ("remove", "Remove…", ""))
+"""The deeds in the head of the page. What is rare, such as to disable or remove the job, stands under More."""
 
 
 @router.get("/jobs/{job:name}", dependencies=[needs(Role.VIEWER)])
@@ -62,12 +70,12 @@ async def job_page(
     """Show one job."""
     seen = await tick._overview(job)
     viewer = viewer_of(request, seen.now)
-    frame = replace(frame_of(request, path_of(request.scope), viewer), refresh=REFRESH_SECONDS)
-    values = _values(request, seen, viewer, who)
+    frame = live_frame(request, viewer, seen.record.job.name)
+    values = _values(request, tick, seen, viewer, who)
     return await page(request, "job.html", viewer=viewer, frame=frame, who=who, is_table=as_ == "table", **values)
 
 
-def _values(request: Request, seen: JobOverview, viewer: Viewer, who: Person) -> dict[str, Any]:
+def _values(request: Request, tick: Everytick, seen: JobOverview, viewer: Viewer, who: Person) -> dict[str, Any]:
     to = partial(link, request.scope.get("root_path", ""))
     job, tags = seen.record.job, grant_tags(seen.record.job)
     entries, sees = past_entries(seen), who.sees_payloads(tags)
@@ -93,6 +101,8 @@ def _values(request: Request, seen: JobOverview, viewer: Viewer, who: Person) ->
         "other_policies": others,
         "promises": promise_lines(seen, viewer),
         "upstreams": _upstreams(seen),
+        "defined_by": definer_of(job, tick) or "a command, a page or the API",
+        "defined_in": tick._place_in_files(job.name),
         "coverage_said": coverage_words(seen.ledger),
         "coverage": coverage_bar(seen.ledger, viewer.when),
         "gaps": seen.ledger.missing[-GAPS_SHOWN:],
@@ -114,10 +124,8 @@ def _deeds(seen: JobOverview, who: Person) -> list[tuple[str, str, str]]:
         found += OPERATOR_DEEDS
         if record.pause is not None:
             found[1] = ("resume", "Resume…", "p")
-    if who.may(Role.ADMIN, tags):
-        found += ADMIN_DEEDS
-        if not record.job.enabled:
-            found[-2] = ("enable", "Enable…", "")
+    if who.may(Role.ADMIN, tags) and not record.job.enabled:
+        found.append(("enable", "Enable…", ""))
     return found
 
 
@@ -138,7 +146,7 @@ def _picture(
         "dates": dates(columns, took),
         "past": len(columns.past),
         "planned": len(columns.planned),
-        "has_lengths": sum(each.length is not None for each in took) >= FEWEST_RUNS,
+        "has_lengths": sum(run.length is not None for run in took) >= FEWEST_RUNS,
     }
 
 
@@ -168,14 +176,15 @@ def _row(entry: PastEntry, job: Job, viewer: Viewer, to: Callable[..., str], *, 
 
 def _upstreams(seen: JobOverview) -> list[dict[str, Any]]:
     """Return the jobs for which this one waits, each with how it stands."""
-    known = {} if seen.snapshot.dependence is None else {each.name: each for each in seen.snapshot.dependence.upstreams}
+    dependence = seen.snapshot.dependence
+    known = {} if dependence is None else {upstream.name: upstream for upstream in dependence.upstreams}
     found = []
-    for each in seen.record.job.settings.depends_on:
-        upstream = known.get(each.job)
+    for dependency in seen.record.job.settings.depends_on:
+        upstream = known.get(dependency.job)
         found.append(
             {
-                "name": each.job if upstream is None else upstream.called or each.job,
-                "rule": each.describe().removeprefix(f"{each.job} "),
+                "name": dependency.job if upstream is None else upstream.called or dependency.job,
+                "rule": dependency.describe().removeprefix(f"{dependency.job} "),
                 "state": "" if upstream is None else upstream.state,
                 "success": None if upstream is None else upstream.last_success,
             }
@@ -230,6 +239,7 @@ async def coverage_page(
         "said": coverage_words(ledger),
         "picture": coverage_bar(ledger, viewer.when),
         "missing": ledger.count(CoverageState.MISSING),
+        "is_unknown": bool(ledger.spans) and {span.state for span in ledger.spans} == {CoverageState.UNKNOWN},
         "spans": list(reversed(ledger.spans))[:200],
         "length_of": ledger.through - ledger.after,
         "may_operate": who.may(Role.OPERATOR, grant_tags(newest)),

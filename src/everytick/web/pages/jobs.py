@@ -17,10 +17,12 @@ from everytick.domain.values import value
 from everytick.stores.base import JobRecord
 from everytick.web import words
 from everytick.web.asking import Tick, Who, needs
-from everytick.web.framing import viewer_of
+from everytick.web.framing import live_frame, viewer_of
 from everytick.web.job_list import JobFilter, JobList, JobState, ListedJob, job_list
+from everytick.web.job_standing import late_by
 from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.known_jobs import known_jobs
+from everytick.web.now_board import board_of
 from everytick.web.pictures.small_strip import small_strip, went_well
 from everytick.web.pictures.strip import PAUSED, PLANNED, Square
 from everytick.web.rendering import page
@@ -60,9 +62,10 @@ class JobLine:
 @kept_for_a_moment
 async def jobs(request: Request, tick: Tick, who: Who, after: str = "") -> Response:
     """Show the jobs that the address means."""
-    viewer, known = viewer_of(request, await tick.now()), known_jobs(request)
+    fleet, known = await board_of(request).fleet(), known_jobs(request)
+    viewer = viewer_of(request, fleet.now)
     wanted = JobFilter.read(request.query_params)
-    found = await job_list(tick, await known.records(), wanted, viewer.now)
+    found = await job_list(tick, fleet, wanted)
     shown, first, has_more = found.page(after, PAGE_ROWS)
     rows = await _rows(tick, who, viewer, shown)
     values: dict[str, Any] = {
@@ -73,50 +76,78 @@ async def jobs(request: Request, tick: Tick, who: Who, after: str = "") -> Respo
         "wanted": wanted,
         "here": urlencode(wanted.query),
         "chips": [
-            (state, found.counts[state], _MARKS.get(state, str(state))) for state in _CHIPS if found.counts.get(state)
+            (state, found.counts.get(state, 0), _MARKS.get(state, str(state)))
+            for state in _CHIPS
+            if found.counts.get(state) or state == wanted.state
         ],
+        "marks_of": _MARKS,
+        "empty_said": _none_said(wanted),
         "following": shown[-1].name if has_more else "",
         "may_change": who.may_somewhere(Role.OPERATOR),
         "proposals": await known.proposals() if who.may(Role.OPERATOR) else [],
         "views": views_of(request, "jobs"),
     }
-    return await page(request, "jobs.html", viewer=viewer, **values)
+    return await page(request, "jobs.html", viewer=viewer, frame=live_frame(request, viewer, refresh=0), **values)
 
 
 def _said(found: JobList, wanted: JobFilter) -> str:
     """Return the heading: how many jobs, how many need a look, how many are paused."""
     if not found.total:
         return "No job is meant by this filter." if wanted.query else "No job yet."
-    paused = found.counts.get(JobState.PAUSED, 0)
-    parts = []
+    parts = [] if found.has_node else ["no node is live"]
     if found.need_look:
         parts.append(f"{words.number(found.need_look)} {'needs' if found.need_look == 1 else 'need'} a look")
-    if paused:
-        parts.append(f"{words.number(paused)} {'is' if paused == 1 else 'are'} paused")
+    held = {state: found.counts.get(state, 0) for state in (JobState.PAUSED, JobState.DISABLED)}
+    parts += [f"{words.number(many)} {'is' if many == 1 else 'are'} {state}" for state, many in held.items() if many]
     return f"{words.count(found.total, 'job')}{'; ' if parts else ''}{', '.join(parts)}."
+
+
+_NONE = {
+    JobState.FAILED: "No job failed last",
+    JobState.PROMISE_BROKEN: "No job has broken a promise that it has not kept since",
+    JobState.LATE: "No job is late",
+    JobState.OVERRUNNING: "No run takes far longer than usual",
+    JobState.PARKED: "Every job can be run",
+    JobState.COMPLETED_WITH_ERRORS: "No job completed with errors last",
+    JobState.MISSED: "No job has missed an instant in the last 12 hours that a good run has not made up for",
+    JobState.AWAITING_RETRY: "No job waits for a retry",
+    JobState.RUNNING: "No job is running",
+    JobState.PAUSED: "No job is paused",
+    JobState.DISABLED: "No job is disabled",
+    JobState.NEVER_RAN: "Every job has run",
+    JobState.FINE: "No job is without something that stands out",
+}
+"""What is said where a filter names a state in which no job is."""
+
+
+def _none_said(wanted: JobFilter) -> str:
+    """Return the sentence for a filter that means no job."""
+    if not wanted.state:
+        return "No job has such a name, owner or tag." if wanted.query else ""
+    return f"{_NONE[JobState(wanted.state)]}{'' if wanted.is_of_all else ' among those that the filter means'}."
 
 
 async def _rows(tick: Everytick, who: Person, viewer: Viewer, shown: Sequence[ListedJob]) -> list[JobLine]:
     """Return the rows of some jobs: two questions, whatever their number."""
     if not shown:
         return []
-    ids = [each.record.job.id for each in shown]
+    ids = [listed.record.job.id for listed in shown]
     last, lengths = await tick.last_runs(ids, 30), await tick.lengths(ids)
-    return [_row(each, who, viewer, last.get(id_, ()), lengths) for each, id_ in zip(shown, ids, strict=True)]
+    return [_row(listed, who, viewer, last.get(id_, ()), lengths) for listed, id_ in zip(shown, ids, strict=True)]
 
 
 def _row(
-    each: ListedJob, who: Person, viewer: Viewer, last: Sequence[Glance], lengths: Mapping[str, JobLengths]
+    listed: ListedJob, who: Person, viewer: Viewer, last: Sequence[Glance], lengths: Mapping[str, JobLengths]
 ) -> JobLine:
-    job = each.record.job
+    job = listed.record.job
     sees_errors = who.sees_payloads(tags_of(job.name, job.settings.tags))
     usual = lengths.get(job.id)
     past = [_square(glance, viewer, sees_errors) for glance in reversed(last)]
     return JobLine(
-        each,
-        _mark(each, last),
-        state_said(each, viewer, last[0] if last else None, usual),
-        small_strip(past, _planned(each, viewer)),
+        listed,
+        _mark(listed),
+        state_said(listed, viewer, last[0] if last else None, usual),
+        small_strip(past, _planned(listed, viewer)),
         "" if usual is None else words.length(usual.p50),
         _good(last),
         sees_errors,
@@ -126,27 +157,24 @@ def _row(
 def _square(glance: Glance, viewer: Viewer, sees_errors: bool) -> Square:
     plain = Square(glance.status)
     if went_well(plain):
-        return plain  # nobody would read its title
+        return plain  # its title would not be read
     why = f": {glance.why}" if glance.why and sees_errors else ""
     return Square(glance.status, words.cut(f"{viewer.when(glance.scheduled_for)} {glance.status}{why}"))
 
 
-def _planned(each: ListedJob, viewer: Viewer) -> list[Square]:
+def _planned(listed: ListedJob, viewer: Viewer) -> list[Square]:
     """Return the next two runs, as far as the list knows them: the first from the store, the second by the schedule."""
-    first, job = each.record.next_run, each.record.job
+    first, job = listed.record.next_run, listed.record.job
     if first is None:
         return []
     second = job.bound(None).next_after(max(first, viewer.now))
-    kind = PAUSED if each.record.pause is not None else PLANNED
+    kind = PAUSED if listed.record.pause is not None else PLANNED
     return [Square(kind) for at in (first, second) if at is not None]
 
 
-def _mark(each: ListedJob, last: Sequence[Glance]) -> str:
-    """Return the glyph of a job. One whose last run had errors is not marked as fine, nor does it need a look."""
-    with_errors = OccurrenceStatus.COMPLETED_WITH_ERRORS
-    if each.state is JobState.FINE and last and last[0].status is with_errors:
-        return str(with_errors)
-    return _MARKS.get(each.state, str(each.state))
+def _mark(listed: ListedJob) -> str:
+    """Return the glyph of a job."""
+    return _MARKS.get(listed.state, str(listed.state))
 
 
 def _good(last: Sequence[Glance]) -> str:
@@ -158,40 +186,50 @@ def _good(last: Sequence[Glance]) -> str:
     return f"{share:.1f} %".replace(".0 %", " %")
 
 
-def state_said(each: ListedJob, viewer: Viewer, last: Glance | None, usual: JobLengths | None = None) -> str:
+def state_said(listed: ListedJob, viewer: Viewer, last: Glance | None, usual: JobLengths | None = None) -> str:
     """Return the state in words, with its time."""
-    record, active = each.record, each.active
-    match each.state:
+    record, active = listed.record, listed.active
+    match listed.state:
         case JobState.AWAITING_RETRY if active is not None and active.ready_at is not None:
             return f"{active.status}, again {viewer.ago(active.ready_at)}"
-        case JobState.RUNNING | JobState.OVERRUNNING | JobState.AWAITING_RETRY if active is not None:
-            since = active.started_at or active.scheduled_for
-            took = f"{active.status} {words.length(_whole(viewer.now - since))}"
-            is_long = each.state is JobState.OVERRUNNING and usual is not None
-            return f"{took}, {words.usually(usual.p50)}" if is_long and usual is not None else took
+        case JobState.RUNNING | JobState.AWAITING_RETRY if active is not None:
+            return _takes(active, viewer)
+        case JobState.OVERRUNNING if listed.run is not None:
+            took = _takes(listed.run, viewer)
+            return took if usual is None else f"{took}, {words.usually(usual.p50)}"
         case JobState.LATE:
-            return _late_said(record, active, viewer)
-        case JobState.PROMISE_BROKEN if each.breach is not None:
-            return f"broke {each.breach.kind} {viewer.ago(each.breach.due_at)}"
+            return _late_said(record, listed.run, viewer)
+        case JobState.PROMISE_BROKEN if listed.breach is not None:
+            return f"broke {listed.breach.kind} {viewer.ago(listed.breach.due_at)}"
         case JobState.PAUSED if record.pause is not None:
             return f"paused since {viewer.when(record.pause.since)}"
         case JobState.PARKED:
-            return words.cut(f"parked: {record.parked_reason}", 60)
+            return words.cut(f"parked: {listed.why}", 60)
         case JobState.DISABLED:
             return "disabled"
+        case JobState.MISSED if listed.missed is not None:
+            more = " or more" if listed.missed.is_more else ""
+            many = words.count(listed.missed.count, "instant")
+            return f"missed {many}{more}, last {viewer.ago(listed.missed.last_at)}"
     if last is None or record.last_end is None:
         return "never ran"
-    status = "failed" if each.state is JobState.FAILED else str(last.status)
+    is_told = listed.state in (JobState.FAILED, JobState.COMPLETED_WITH_ERRORS)
+    status = str(listed.state) if is_told else str(last.status)
     return f"{status} {viewer.ago(record.last_end.ended_at)}"
 
 
-def _late_said(record: JobRecord, active: Occurrence | None, viewer: Viewer) -> str:
-    due = record.next_run if active is None else active.line_at or active.scheduled_for
-    if due is None:
+def _takes(run: Glance | Occurrence, viewer: Viewer) -> str:
+    since = run.started_at or run.scheduled_for
+    return f"{run.status} {words.length(_whole(viewer.now - since))}"
+
+
+def _late_said(record: JobRecord, run: Glance | None, viewer: Viewer) -> str:
+    if run is not None:
+        started = " started" if run.started_at is not None else ""
+        return f"{run.status},{started} {words.length(late_by(run, viewer.now))} late"
+    if record.next_run is None:
         return "late"
-    began = viewer.now if active is None or active.started_at is None else active.started_at
-    started = " started" if began < viewer.now else ""
-    return f"{active.status if active else 'due'},{started} {words.length(_whole(began - due))} late"
+    return f"due, not planned, {words.length(_whole(viewer.now - record.next_run))} late"
 
 
 def _whole(length: timedelta) -> timedelta:

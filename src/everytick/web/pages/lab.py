@@ -31,6 +31,7 @@ TRIES = (
 )
 DIALECTS = ("cron", "posix", "quartz")
 _MOST_TYPED = 2000
+"""Characters of the field that are kept as they were typed."""
 
 
 @router.get("/lab", dependencies=[needs(None)], include_in_schema=False)
@@ -75,8 +76,8 @@ def _values(request: Request, found: Examined, viewer: Viewer) -> dict[str, Any]
         "there": there,
         "title": words.sentence(words.cut(found.words, 220)),
         "week": load_map(LoadMap(found.week, is_small=True), f"Instants of a week by day: {said}."),
-        "changes": [(each, clock_change(each, marks, _change_title(each))) for each in found.changes],
-        "change_titles": [_change_title(each) for each in found.changes],
+        "changes": [(change, clock_change(change, marks, _change_title(change))) for change in found.changes],
+        "change_titles": [_change_title(change) for change in found.changes],
         "python": _python(found.text),
         "yaml": f"schedule: {_quoted(found.text)}",
         "command": f"everytick explain {_shell(found.text)}",

@@ -18,6 +18,7 @@ _GATHERED_SECONDS = 0.25
 
 _MOST_LANES = 100
 _BAD = frozenset({str(status) for status in FAILURES | {OccurrenceStatus.MISSED}})
+_OF_STORE = (Happening.STORE_LOST, Happening.STORE_FOUND)
 _TROUBLE = {
     Happening.PROMISE_BROKEN: "broke a promise",
     Happening.LOST: "lost its node",
@@ -52,16 +53,24 @@ def latest(messages: Sequence[Message]) -> list[Message]:
 
     Where very many lanes changed, the page is told to look at all of its own.
     """
-    found: dict[str, Message] = {}
+    found: dict[tuple[str, str], Message] = {}
     for message in messages:
-        key = message.job if message.kind in (MessageKind.EVENT, MessageKind.CHANGED) else str(message.kind)
+        key = _key(message)
         old = found.pop(key, None)
         is_louder = old is not None and old.event is not None and trouble(old.event)
         found[key] = old if is_louder and old is not None else message
     if len(found) <= _MOST_LANES:
-        return sorted(found.values(), key=lambda each: each.number)
+        return sorted(found.values(), key=lambda message: message.number)
     last = messages[-1]
     return [Message(MessageKind.GAP, last.id, last.number, text="very many lanes changed: look at all")]
+
+
+def _key(message: Message) -> tuple[str, str]:
+    """Return what a message is about. Of messages about one thing, the last one is enough."""
+    if message.event is not None and message.event.kind in _OF_STORE:
+        return "store", ""
+    is_of_lane = message.kind in (MessageKind.EVENT, MessageKind.CHANGED)
+    return ("lane", message.job) if is_of_lane else (str(message.kind), "")
 
 
 def _line(message: Message) -> bytes:
@@ -70,6 +79,8 @@ def _line(message: Message) -> bytes:
             return HEARTBEAT
         case MessageKind.GAP | MessageKind.END:
             return encoded(str(message.kind), {"why": message.text}, message.id)
+        case _ if message.event is not None and message.event.kind in _OF_STORE:
+            return encoded("store", {"rev": message.number}, message.id)
         case _ if not message.job:
             return encoded("fleet", {"rev": message.number}, message.id)
         case _:

@@ -10,11 +10,11 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 from everytick.access.people import Role
-from everytick.app.fleet import QueueLoad
 from everytick.app.store_access import open_store
 from everytick.domain.nodes import NodeFacts
+from everytick.domain.questions import QueueLoad
 from everytick.domain.values import value
-from everytick.stores.base import NodeRecord
+from everytick.stores.base import NodeRecord, Nodes
 from everytick.web import words
 from everytick.web.asking import Tick, needs
 from everytick.web.framing import viewer_of
@@ -53,28 +53,28 @@ class ShownNode:
 async def nodes(request: Request, tick: Tick) -> HTMLResponse:
     """Show the nodes and the queues."""
     store = await open_store(tick)
-    now, records = await store.now(), await store.nodes()
+    now, records = await store.now(), await store.ask(Nodes())
     viewer = viewer_of(request, now)
     silence = tick.settings.node_timeout
-    kept = [each for each in records if each.is_alive(now, silence) or now - each.beat_at <= LISTED_FOR]
-    kept.sort(key=lambda each: (not each.is_alive(now, silence), each.id))
-    living = [each for each in kept if each.is_alive(now, silence)]
-    usual = _usual([each.facts for each in living if each.facts is not None])
-    rows = [_row(each, usual, viewer, silence) for each in kept[:_MOST_NODES]]
+    kept = [node for node in records if node.is_alive(now, silence) or now - node.beat_at <= LISTED_FOR]
+    kept.sort(key=lambda node: (not node.is_alive(now, silence), node.id))
+    living = [node for node in kept if node.is_alive(now, silence)]
+    usual = _usual([node.facts for node in living if node.facts is not None])
+    rows = [_row(node, usual, viewer, silence) for node in kept[:_MOST_NODES]]
     return await page(
         request,
         "nodes.html",
         viewer=viewer,
         rows=rows,
         living=len(living),
-        slots=sum(each.facts.slots for each in living if each.facts is not None),
-        busy=sum(each.holds for each in living),
+        slots=sum(node.facts.slots for node in living if node.facts is not None),
+        busy=sum(node.holds for node in living),
         silent=[row for row in rows if row.state.startswith("silent")],
         said=_said(len(living), rows),
         notes=_notes(rows, usual),
         more=len(kept) - len(rows),
         older=len(records) - len(kept),
-        queues=[(each, _meter(each)) for each in await tick.queues()],
+        queues=[(queue, _meter(queue)) for queue in await tick.queues()],
         broken=_unknown(living),
     )
 
@@ -165,5 +165,5 @@ def _meter(queue: QueueLoad) -> Markup:
 
 def _unknown(living: Sequence[NodeRecord]) -> list[dict[str, Any]]:
     """Return what living nodes have met and could not run, each reason once."""
-    reasons = Counter(reason for each in living if each.facts for _, reason in each.facts.unknown_targets)
+    reasons = Counter(reason for node in living if node.facts for _, reason in node.facts.unknown_targets)
     return [{"reason": words.cut(reason, 300), "count": count} for reason, count in reasons.most_common(10)]

@@ -16,14 +16,14 @@ from everytick.errors import EverytickError, NotFound, StoreUnavailable
 from everytick.stores.base import JobRecord
 from everytick.web import words
 from everytick.web.asking import Who, needs
-from everytick.web.framing import Badges, Frame, frame_of, viewer_of
+from everytick.web.framing import Badges, Frame, live_frame, viewer_of
 from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.lane_rows import LaneContext, lane_row
 from everytick.web.needs_a_look import WRONG, LookLine, headline, needing
 from everytick.web.now_board import Board, FleetState
 from everytick.web.now_view import ANSWER_SECONDS, WINDOWS, AskedFor, NowAsked, View, view_of
 from everytick.web.pages import away, empty
-from everytick.web.paths import link, path_of
+from everytick.web.paths import link
 from everytick.web.pictures.axis import Axis
 from everytick.web.pictures.trail import localized
 from everytick.web.problems import status_of
@@ -40,7 +40,6 @@ router = APIRouter(include_in_schema=False)
 _LOOKS_SHOWN, _LOOKS_MOST = 4, 30
 """How many causes are shown, so that the first lanes stand above the fold, and how many more behind a summary."""
 
-_REFRESH_SECONDS = 60
 _FEW_RUNS = 250
 Planned: TypeAlias = dict[str, dict[datetime, int]]
 """How many runs each band plans, by step."""
@@ -257,9 +256,7 @@ def _context(request: Request, who: Person, view: View, viewer: Viewer, rev: int
 
 
 def _frame(request: Request, viewer: Viewer) -> Frame:
-    from dataclasses import replace
-
-    return replace(frame_of(request, path_of(request.scope), viewer), is_live=True, refresh=_REFRESH_SECONDS)
+    return live_frame(request, viewer)
 
 
 def _remember(request: Request, view: View) -> None:

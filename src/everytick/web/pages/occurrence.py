@@ -17,14 +17,16 @@ from everytick.app.occurrence_overviews import OccurrenceOverview
 from everytick.app.text_reading import moment_of
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.statuses import ACTIVE, ENDED, RunStatus
+from everytick.domain.trace_ids import trace_id
 from everytick.errors import EverytickError, NotFound
 from everytick.stores.base import Whole
 from everytick.web.asking import Tick, Who, needs
-from everytick.web.framing import frame_of, viewer_of
+from everytick.web.framing import frame_of, live_frame, viewer_of
 from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.occurrence_words import (
     MOST_LINES,
     chosen_attempt,
+    error_lines,
     error_said,
     instant_mark,
     instant_trail,
@@ -66,6 +68,7 @@ async def occurrence_page(
     from_: Annotated[int | None, Query(alias="from", ge=0)] = None,
     as_: Annotated[str, Query(alias="as")] = "",
     rows: str = "",
+    lines: str = "",
 ) -> Response:
     """Show one occurrence. A short id leads to the whole one."""
     whole_id = await _whole_id(tick, id)
@@ -77,12 +80,14 @@ async def occurrence_page(
     viewer = viewer_of(request, seen.now)
     is_active = seen.whole.occurrence.status in ACTIVE
     frame = frame_of(request, path_of(request.scope), viewer)
-    frame = replace(frame, refresh=RUNNING_REFRESH if is_active else 0)
+    if is_active:
+        frame = live_frame(request, viewer, seen.record.job.name, RUNNING_REFRESH)
     sees = who.sees_payloads(tags_of(seen.record.job.name, seen.record.job.settings.tags))
-    values = {
-        **_values(request, seen, viewer, who, sees=sees, is_table=as_ == "table", all_rows=rows == "all"),
-        **(await _output_values(tick, seen, task, attempt, from_) if sees else _NO_OUTPUT),
-    }
+    values = _values(request, seen, viewer, who, sees=sees, is_table=as_ == "table", all_rows=rows == "all")
+    if sees:
+        values |= await _output_values(tick, seen, task, attempt, from_, only_errors=lines == "errors")
+    else:
+        values |= _NO_OUTPUT
     return await page(request, "occurrence.html", viewer=viewer, frame=frame, who=who, **values)
 
 
@@ -187,7 +192,7 @@ def _gantt(seen: OccurrenceOverview, viewer: Viewer, *, all_rows: bool) -> dict[
 def _facts(seen: OccurrenceOverview, viewer: Viewer) -> list[tuple[str, str, str]]:
     """Return the facts: name, value, and a note in small letters."""
     own = seen.whole.occurrence
-    found = [("Scheduled for", viewer.full(own.scheduled_for), _utc(own.scheduled_for))]
+    found = [("Scheduled for", viewer.full(own.scheduled_for), utc_note(own.scheduled_for, viewer))]
     if own.started_at is not None:
         delay = own.started_at - (own.line_at or own.scheduled_for)
         found.append(("Started", viewer.when(own.started_at, seconds=True), f"+{length(max(delay, timedelta(0)))}"))
@@ -201,11 +206,14 @@ def _facts(seen: OccurrenceOverview, viewer: Viewer) -> list[tuple[str, str, str
     if node is not None:
         found.append(("Node", node, f"fence {own.fence:,}" if own.fence else ""))
     found.append(("Version", str(own.version), "of the job"))
+    if own.started_at is not None:
+        found.append(("Trace", trace_id(own.id), ""))
     return found
 
 
-def _utc(moment: datetime) -> str:
-    return f"{moment:%H:%M:%S} UTC"
+def utc_note(moment: datetime, viewer: Viewer) -> str:
+    """Return the time of day in UTC, which a reader whose clock shows UTC has read already."""
+    return f"{moment:%H:%M:%S} UTC" if viewer.local(moment).utcoffset() else ""
 
 
 def _results(whole: Whole) -> list[tuple[str, str]]:
@@ -226,7 +234,7 @@ _NO_OUTPUT: dict[str, Any] = {"tabs": [], "output": None, "lines": [], "chosen":
 
 
 async def _output_values(
-    tick: Everytick, seen: OccurrenceOverview, task: str, attempt: int, start: int | None
+    tick: Everytick, seen: OccurrenceOverview, task: str, attempt: int, start: int | None, *, only_errors: bool
 ) -> dict[str, Any]:
     whole = seen.whole
     chosen = chosen_attempt(whole, task, attempt)
@@ -235,14 +243,16 @@ async def _output_values(
     part = await tick._output(whole, *chosen, start, MOST_LINES)
     lines = output_lines(part.text)
     is_running = any(
-        name == chosen[0] and each.number == chosen[1] and each.ended_at is None for name, each in whole.attempts
+        name == chosen[0] and tried.number == chosen[1] and tried.ended_at is None for name, tried in whole.attempts
     )
     return {
         "tabs": output_tabs(whole, *chosen),
         "output": part,
-        "lines": lines,
+        "lines": error_lines(lines) if only_errors else lines,
+        "errors": sum(line.level == "error" for line in lines),
+        "only_errors": only_errors,
         "chosen": chosen,
-        "is_followed": is_running and start is None,
+        "is_followed": is_running and start is None and not only_errors,
     }
 
 
@@ -261,8 +271,8 @@ async def output(
     whole = await tick.occurrence(id)
     record = await tick.job_of(whole.occurrence.job_id)
     if not who.sees_payloads(tags_of(record.job.name, record.job.settings.tags)):
-        raise Problem(403, "not_allowed", f"{who.name} is {who.role}, and output is for operators")
-    found = next((each for name, each in whole.attempts if name == task and each.number == attempt), None)
+        raise Problem(403, "not_allowed", f"output is for operators: {who.name} is {who.role}")
+    found = next((tried for name, tried in whole.attempts if name == task and tried.number == attempt), None)
     if found is None:
         raise Problem(404, "not_found", "there is no such attempt")
     if as_ == "json":

@@ -13,10 +13,10 @@ from everytick.domain.agenda import Spreading
 from everytick.domain.durations import duration
 from everytick.errors import EverytickError
 from everytick.web import words
+from everytick.web.agenda_cache import agenda_cache
 from everytick.web.asking import Tick, Who, needs
 from everytick.web.flash import set_flashes
 from everytick.web.framing import Flash, viewer_of
-from everytick.web.pages.agenda import agenda_cache
 from everytick.web.paths import link
 from everytick.web.pictures.loadmap import LoadMap, load_map
 from everytick.web.problems import Problem
@@ -26,6 +26,8 @@ from everytick.web.words import WEEKDAYS, Viewer
 router = APIRouter(include_in_schema=False)
 
 _MOST_ELSEWHERE = 100
+"""Jobs defined in files or code that are listed; the others are counted."""
+
 _LONGEST_WINDOW = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
 
@@ -110,4 +112,4 @@ async def apply(request: Request, tick: Tick) -> Response:
 
 
 def _texts(given: Sequence[object]) -> list[str]:
-    return [each for each in given if isinstance(each, str)]
+    return [text for text in given if isinstance(text, str)]

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from everytick.access.people import Person, Role
-from everytick.domain.statuses import FAILURES, OccurrenceStatus
+from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 from everytick.errors import EverytickError
 from everytick.metrics.text import MEDIA_TYPE, Series
@@ -16,6 +16,7 @@ from everytick.web import words
 from everytick.web.asgi import Service
 from everytick.web.asking import needs
 from everytick.web.framing import frame_of, viewer_of
+from everytick.web.health import check_line
 from everytick.web.mounting import StoreMount, mounted
 from everytick.web.needs_a_look import headline, looks
 from everytick.web.now_board import FleetState
@@ -36,13 +37,15 @@ _WAITING = frozenset({_S.PENDING, _S.QUEUED, _S.AWAITING_RETRY})
 
 @value(frozen=True)
 class StoreCard:
-    """What the front page says of one store. `away` is why it does not answer; without `is_seen`, counts are unknown.
+    """What the front page says of one store. Without `is_seen`, counts are unknown.
 
-    `broken` are promises that are broken now, `needs` is how many lines its page Now has under "needs a look".
+    `away` is why it does not answer, for those who may read it. `broken` are promises that are broken now, `needs` is
+    how many lines its page Now has under "needs a look".
     """
 
     name: str
     root: str
+    is_away: bool = False
     away: str = ""
     is_seen: bool = False
     said: str = ""
@@ -81,12 +84,11 @@ async def readyz(request: Request) -> PlainTextResponse:
     services = _services(request)
     found = dict(zip(services, await asyncio.gather(*map(_checked, services.values())), strict=True))
     is_ready = any(all(why is None for why in checks.values()) for checks in found.values())
-    lines = [
-        f"[{'+' if why is None else '-'}] {name} {check}: {why or 'ok'}"
-        for name, checks in found.items()
-        for check, why in checks.items()
-    ]
-    shown = lines if "verbose" in request.query_params else []
+    shown = []
+    if "verbose" in request.query_params:
+        readers = await asyncio.gather(*(_may_see(request, name) for name in found))
+        for (name, checks), may_read in zip(found.items(), readers, strict=True):
+            shown += [check_line(f"{name} {check}", why, may_read=may_read) for check, why in checks.items()]
     return PlainTextResponse("\n".join([*shown, "ok" if is_ready else "failed", ""]), 200 if is_ready else 503)
 
 
@@ -112,18 +114,21 @@ async def _metrics(request: Request, name: str) -> str:
 
 
 async def _card(request: Request, name: str) -> StoreCard:
-    """Return what this person may know of a store. Everybody may know whether it answers."""
+    """Return what this person may know of a store. Every person may know whether it answers."""
     service, mount = _services(request)[name], _mount(request, name)
     card = StoreCard(name, mount.root)
-    if away := await _away(service):
-        return replace(card, away=away)
-    if not await _may_see(request, name):
+    # At once: who asks is not known sooner than the store is found silent.
+    away, may_see = await asyncio.gather(_away(service), _may_see(request, name))
+    if away:
+        # Why may name hosts and databases.
+        return replace(card, is_away=True, away=away if may_see else "")
+    if not may_see:
         return card
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
             return _counted(card, await service.app.state.board.fleet())
     except (EverytickError, TimeoutError) as error:
-        return replace(card, away=str(error) or "it has not answered in time")
+        return replace(card, is_away=True, away=str(error) or "it has not answered in time")
 
 
 def _counted(card: StoreCard, fleet: FleetState) -> StoreCard:
@@ -134,7 +139,7 @@ def _counted(card: StoreCard, fleet: FleetState) -> StoreCard:
         said=headline(fleet, found) if fleet.records else "No job yet.",
         running=sum(run.status is _S.RUNNING for run in fleet.active),
         waiting=sum(run.status in _WAITING for run in fleet.active),
-        failed=sum(bucket.tally.of(*FAILURES) for bucket in fleet.day),
+        failed=sum(step.failed for step in fleet.steps),
         broken=len(fleet.breaches),
         nodes=len(fleet.living),
         needs=len(found),
@@ -178,7 +183,7 @@ def _mount(request: Request, name: str) -> StoreMount:
 def _said(cards: Iterable[StoreCard]) -> str:
     """Return the heading: which stores do not answer, else how many need a look."""
     known = list(cards)
-    away = [card.name for card in known if card.away]
+    away = [card.name for card in known if card.is_away]
     if away:
         stores, do = ("store", "does") if len(away) == 1 else ("stores", "do")
         return f"The {stores} {words.listed(away, 3)} {do} not answer."

@@ -17,7 +17,7 @@ from everytick.web.framing import viewer_of
 from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.known_jobs import known_jobs
 from everytick.web.paths import link
-from everytick.web.pictures.year import YearDay, months_of, year_days, year_grid, year_words
+from everytick.web.pictures.year import STEPS, YearDay, months_of, year_days, year_grid, year_words
 from everytick.web.rendering import page
 from everytick.web.words import count, length
 
@@ -85,6 +85,7 @@ def _values(request: Request, found: JobYear, year: int, *, is_table: bool) -> d
         "by_length": year_grid(days, today, length, f"{job.name} in {year} by length.", by_length=True)
         if any(day.took for day in days)
         else None,
+        "tones": [said for _, said in STEPS],
         "is_table": is_table,
         "statuses": [status for status in OccurrenceStatus if any(day.of(status) for day in days)],
     }
@@ -93,7 +94,7 @@ def _values(request: Request, found: JobYear, year: int, *, is_table: bool) -> d
 def _days(request: Request, found: JobYear) -> list[YearDay]:
     """Return the days that have an end or a plan; each that has an end leads to its history."""
     to = partial(link, request.scope.get("root_path", ""))
-    ended = {each.day: each for each in found.days}
+    ended = {past_day.day: past_day for past_day in found.days}
     days = []
     for day in sorted({*ended, *found.unrun, *found.planned}):
         tally, unrun = ended.get(day), found.unrun.get(day, {})

@@ -24,7 +24,7 @@ NOW_AT = 0.8
 """Where now stands: four fifths are what has been, one fifth is what comes."""
 
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
-_STEPS = tuple(timedelta(minutes=each) for each in (1, 5, 10, 30, 60, 120, 360, 720, 1440))
+_STEPS = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 10, 30, 60, 120, 360, 720, 1440))
 _MOST_LABELS = 16
 _NEAR = 0.07
 """A label nearer to now than this would lie under the chip."""
@@ -79,7 +79,7 @@ def axis_to(through: datetime, length: timedelta, now: datetime) -> Axis:
 
 def ticks(axis: Axis, zone: tzinfo) -> list[datetime]:
     """Return the moments that are labelled: whole steps on the viewer's clock."""
-    step = next((each for each in _STEPS if axis.length / each <= _MOST_LABELS), _DAY)
+    step = next((candidate for candidate in _STEPS if axis.length / candidate <= _MOST_LABELS), _DAY)
     local = axis.after.astimezone(zone)
     moment = local.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
     found = []

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from everytick.web.pictures.axis import Axis
 
 HEIGHT = 22
+"""Pixels."""
+
 _GAP = 0.2
+"""The part of a step that is left blank behind its column."""
 
 
 @value(frozen=True)
@@ -49,13 +52,13 @@ def band_picture(
     past: Mapping[datetime, BandCounts], planned: Mapping[datetime, int], axis: Axis, step: timedelta
 ) -> Markup:
     """Return the inside of a band's svg: what began, what of it failed, and what is planned, to one height."""
-    top = max([each.starts for each in past.values()] + list(planned.values()), default=0)
+    top = max([counts.starts for counts in past.values()] + list(planned.values()), default=0)
     if not top:
         return NOTHING
     count, now = axis.length / step, (axis.now - axis.after) / step
     steps = {at: (at - axis.after) / step for at in (*past, *planned)}
-    begun = [_bar(steps[at], 0.0, now, _high(each.starts, top)) for at, each in sorted(past.items())]
-    failed = [_bar(steps[at], 0.0, now, _high(each.failed, top)) for at, each in sorted(past.items())]
+    begun = [_bar(steps[at], 0.0, now, _high(counts.starts, top)) for at, counts in sorted(past.items())]
+    failed = [_bar(steps[at], 0.0, now, _high(counts.failed, top)) for at, counts in sorted(past.items())]
     coming = [_bar(steps[at], now, count, _high(number, top)) for at, number in sorted(planned.items())]
     paths = (*_paths("ghost", coming), *_paths("soft", begun), _filled("b-wrong", failed))
     box = f"0 0 {count:.6g} {HEIGHT}"

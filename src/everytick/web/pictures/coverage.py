@@ -1,4 +1,4 @@
-"""The coverage of a job as one bar: which stretches of time are done, missing, under way or done twice."""
+"""The coverage of a job as one bar: which stretches of time are done, missing, under way, done twice or unknown."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _KINDS = {
     CoverageState.TWICE: "m-look",
     CoverageState.UNDER_WAY: "o-present",
     CoverageState.MISSING: "o-wrong",
+    CoverageState.UNKNOWN: "w-rest",
 }
 _HIGH, _THIN = 16, 8
 _MOST = 400
@@ -43,8 +44,8 @@ def coverage_bar(ledger: CoverageLedger, when: Callable[[datetime], str]) -> Mar
 
 def coverage_words(ledger: CoverageLedger) -> str:
     """Return the ledger as a sentence: `58 done, 2 missing`."""
-    words = {"done": "done", "twice": "done twice", "under_way": "under way", "missing": "missing"}
-    told = [f"{ledger.count(state):,} {words[str(state)]}" for state in CoverageState if ledger.count(state)]
+    words = {CoverageState.TWICE: "done twice", CoverageState.UNDER_WAY: "under way"}
+    told = [f"{ledger.count(state):,} {words.get(state, state)}" for state in CoverageState if ledger.count(state)]
     return ", ".join(told) or "no instant"
 
 

@@ -33,6 +33,8 @@ _LEAST_FOLD = timedelta(seconds=1)
 """A shorter stretch is not folded: a run of some milliseconds would have more breaks than bars."""
 
 _HALF = 0.5
+"""The part of the width that a stretch without anything may take before it is folded."""
+
 _TICKS = 6
 _MIDDLE, _BAR = 19, 16
 _NUMBERED = 0.022
@@ -87,6 +89,10 @@ class GanttScale:
         self.shown = self.through - self.since - hidden
         self._for_time = 1 - _BREAK * len(self.folds)
 
+    def with_room_behind(self, share: float) -> GanttScale:
+        """Return the scale that leaves this share of the width free behind its end."""
+        return GanttScale(self.since, self.through + self.shown * (share / (self._for_time - share)), self.folds)
+
     def __call__(self, at: datetime) -> float:
         """Return the place of a moment. A later one is never further left."""
         at = min(max(at, self.since), self.through)
@@ -102,7 +108,7 @@ class GanttScale:
 
 def folded_scale(since: datetime, through: datetime, busy: Sequence[tuple[datetime, datetime]]) -> GanttScale:
     """Return the scale on which every stretch without anything that takes over half of the width is folded."""
-    gaps = [gap for gap in _gaps(since, through, busy) if gap.end - gap.start >= _LEAST_FOLD]
+    gaps = [gap for gap in _gaps(since, busy) if gap.end - gap.start >= _LEAST_FOLD]
     folds: list[IdleFold] = []
     while True:
         scale = GanttScale(since, through, sorted(folds, key=lambda fold: fold.start))
@@ -161,10 +167,11 @@ def gantt(
     ]
     through = max([since + timedelta(milliseconds=10), *ends, *([now] if is_open else [])])
     is_long = is_running and rare_end is not None and rare_end < now
-    through = since + (through - since) / (1 - _behind(rows, since, through, now, is_long=is_long))
-    # The hollow bar to the usual end is something too: it is not folded.
+    # The hollow bar to the usual end and the ghost of the next attempt are something too: they are not folded.
     coming = [(now, max(now, usual_end) if is_running and usual_end is not None else now)] if is_open else []
+    coming += [(row.next_at, through) for row in rows if row.next_at is not None]
     scale = folded_scale(since, through, [*busy, *coming])
+    scale = scale.with_room_behind(_behind(rows, scale, now, is_long=is_long))
     ticks = _ticks(scale, clock, words)
     started = min((start for start, _ in busy), default=None)
     open_until = _Open(now, usual_end, rare_end) if is_open else None
@@ -181,13 +188,13 @@ class _Open:
     rare_end: datetime | None
 
 
-def _behind(rows: Sequence[TaskRow], since: datetime, through: datetime, now: datetime, *, is_long: bool) -> float:
+def _behind(rows: Sequence[TaskRow], scale: GanttScale, now: datetime, *, is_long: bool) -> float:
     """Return the share to leave free for the words of bars that are too short to hold them, or hatched."""
-    whole, wanted = through - since, [0.0]
+    wanted = [0.0]
     for row in rows:
         for bar in row.bars[-1:]:
-            room, end = _room(row.after), bar.end or now
-            is_at_the_end, is_short = end - since > whole * (1 - room), end - bar.start < whole * room
+            room, end = _room(row.after), scale(bar.end or now)
+            is_at_the_end, is_short = end > 1 - room, end - scale(bar.start) < room
             if row.after and is_at_the_end and (is_short or (is_long and bar.end is None)):
                 wanted.append(room)
     return min(max(wanted), _MOST_BEHIND)
@@ -208,16 +215,14 @@ def _wait(row: TaskRow, started: datetime | None, ready: datetime) -> tuple[date
 # ---------------------------------------------------------------------------------------------------------- the parts
 
 
-def _gaps(since: datetime, through: datetime, busy: Sequence[tuple[datetime, datetime]]) -> list[IdleFold]:
-    """Return the stretches in which no attempt ran."""
+def _gaps(since: datetime, busy: Sequence[tuple[datetime, datetime]]) -> list[IdleFold]:
+    """Return the stretches in which no attempt ran. What follows the last one is none."""
     found: list[IdleFold] = []
     reached = since
     for start, end in sorted(busy):
         if start > reached:
             found.append(IdleFold(reached, start))
         reached = max(reached, end)
-    if through > reached:
-        found.append(IdleFold(reached, through))
     return found
 
 
@@ -253,16 +258,16 @@ def _elapsed(passed: timedelta, step: timedelta, words: Callable[[timedelta], st
 def _axis(scale: GanttScale, ticks: Sequence[tuple[float, str]], words: Callable[[timedelta], str]) -> Markup:
     texts = [element("text", said, class_="m" if at else None, x=percent(at), y=15) for at, said in ticks]
     breaks = [
-        element(
-            "text",
-            words(fold.end - fold.start),
-            class_="m fold-words",
-            x=percent((scale(fold.start) + scale(fold.end)) / 2),
-            y=24,
-        )
-        for fold in scale.folds
+        _fold_words((scale(fold.start) + scale(fold.end)) / 2, words(fold.end - fold.start)) for fold in scale.folds
     ]
     return element("svg", *texts, *breaks, height=26, aria_hidden="true")
+
+
+def _fold_words(middle: float, said: str) -> Markup:
+    """Write how long a folded stretch is in the middle of its break, or at the edge that it would pass over."""
+    half = len(said) * _LETTER / 2
+    kind, at = ("m ", percent(middle)) if half < middle < 1 - half else ("", "0") if middle < half else ("r ", "100%")
+    return element("text", said, class_=f"{kind}fold-words", x=at, y=24)
 
 
 def _row(

@@ -126,7 +126,7 @@ def marks_of(runs: Iterable[LaneRun], axis: Axis) -> list[LaneMark]:
     """Return the marks of a lane: each run that is in the picture belongs to exactly one of them."""
     found: list[LaneMark] = []
     open_marks: dict[object, int] = {}
-    for run in sorted(runs, key=lambda each: (each.begin, each.at)):
+    for run in sorted(runs, key=lambda lane_run: (lane_run.begin, lane_run.at)):
         mark = _mark(run, axis)
         if mark is None:
             continue

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import field
+from typing import TYPE_CHECKING, NamedTuple
 
 from everytick.domain.values import value
 from everytick.web.pictures.elements import element, joined
 from everytick.web.pictures.marks import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -19,8 +20,19 @@ _SHARES = (0.1, 0.3, 0.5, 0.75, 0.95)
 """Where the steps begin, as shares of the fullest cell."""
 
 _LABEL = 0.055
+"""The part of the width that the names of the days take."""
+
 _MOST_NUMBERED = 6
+"""Most cells that show their number."""
+
 _TOP, _GAP = 20, 2
+
+
+class HourPart(NamedTuple):
+    """A part of an hour in which the clock changes: where it begins, and its starts; None if it is left out."""
+
+    said: str
+    starts: int | None
 
 
 @value
@@ -28,7 +40,7 @@ class LoadMap:
     """How many starts each hour of seven days has: a row a day, with its label; `now` is the cell of the present hour.
 
     `is_small` draws it in half the height, without numbers. `top` is the count that counts as full, where another map
-    beside it is fuller.
+    beside it is fuller. `changed` has the hours that the clock repeats or leaves out: each of their parts has a cell.
     """
 
     counts: tuple[tuple[int, ...], ...]
@@ -36,6 +48,7 @@ class LoadMap:
     now: tuple[int, int] | None = None
     is_small: bool = False
     top: int = 0
+    changed: Mapping[tuple[int, int], tuple[HourPart, ...]] = field(default_factory=dict)
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -69,7 +82,7 @@ def load_map(drawn: LoadMap, said: str) -> Markup:
     height = 13 if drawn.is_small else 18
     lane = height + _GAP
     wide = (1 - _LABEL) / HOURS
-    steps, numbered = drawn.steps, set() if drawn.is_small else _numbered(drawn.counts)
+    steps, numbered = drawn.steps, set() if drawn.is_small else _numbered(drawn.counts) - set(drawn.changed)
     every = 3 if drawn.is_small else 2
     parts = [
         element(
@@ -84,9 +97,12 @@ def load_map(drawn: LoadMap, said: str) -> Markup:
         for hour, count in enumerate(counts):
             x = _LABEL + hour * wide
             step = step_of(count, steps)
-            title = element("title", f"{label} {hour:02}:00: {count:,}")
             is_now = drawn.now == (row, hour)
-            parts.append(element("rect", title, class_=f"h{step}", x=percent(x), y=top, rx=2, height=height))
+            here = drawn.changed.get((row, hour), (HourPart(f"{hour:02}:00", count),))
+            parts += [
+                _cell(part, label, steps, x=percent(x + place * wide / 2), y=top, height=height, is_half=len(here) > 1)
+                for place, part in enumerate(here)
+            ]
             if (row, hour) in numbered:
                 on = "m on lo" if step >= 4 else "m lo"
                 parts.append(element("text", _short(count), x=percent(x + wide / 2), y=top + height - 5, class_=on))
@@ -94,6 +110,14 @@ def load_map(drawn: LoadMap, said: str) -> Markup:
                 parts.append(element("rect", class_="cellnow", x=percent(x), y=top, rx=2, height=height))
     whole = _TOP + DAYS * lane + 2
     return element("svg", joined(parts), class_="heat", height=whole, role="img", aria_label=said)
+
+
+def _cell(part: HourPart, label: str, steps: Sequence[int], *, x: str, y: int, height: int, is_half: bool) -> Markup:
+    """Return an hour, or the half of a cell that stands for a part of it."""
+    said = "left out, the clock goes forward" if part.starts is None else f"{part.starts:,}"
+    kind = "clockhour" if part.starts is None else f"h{step_of(part.starts, steps)}"
+    title = element("title", f"{label} {part.said}: {said}")
+    return element("rect", title, class_=f"{kind} half" if is_half else kind, x=x, y=y, rx=2, height=height)
 
 
 def _numbered(counts: Sequence[Sequence[int]]) -> set[tuple[int, int]]:

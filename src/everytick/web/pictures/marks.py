@@ -53,15 +53,15 @@ def _glyph(name: str, marks: str, more: str) -> Markup:
 def word(status: str, marks: str, text: str = "") -> Markup:
     """Return a status as people read it: its glyph and its word, or another text in its colour."""
     # No `Markup.format`: it parses its text every time, and takes ten times as long.
-    drawn = glyph(status, marks)
-    return Markup(f'<span class="word i-{escape(status)}">{drawn}{escape(text or status)}</span>')
+    drawn, said = glyph(status, marks), str(escape(text or status)).replace("_", "_<wbr>")
+    return Markup(f'<span class="word i-{escape(status)}">{drawn}{said}</span>')  # noqa: S704, both are escaped
 
 
 def cap(name: str, x: str, marks: str, *, size: int = 12, middle: int = 13) -> Markup:
     """Return a glyph inside a picture: on a halo, centred on `x`, a per cent of the picture's width."""
     half = size / 2
     name, use = escape(name), f"{escape(marks)}#{escape(name)}"
-    return Markup(
+    return Markup(  # noqa: S704, both are escaped
         f'<svg class="s-{name}" x="{escape(x)}" y="{num(middle - half)}">'
         f'<circle class="halo" cy="{num(half)}" r="{num(half + 1.5)}"/>'
         f'<use href="{use}" x="-{num(half)}" width="{size}" height="{size}"/></svg>'
@@ -76,8 +76,3 @@ def num(value: float) -> str:
 def percent(part: float) -> str:
     """Return a part of a picture's width for an attribute: `12.5%`."""
     return f"{num(part * 100)}%"
-
-
-def titled(text: str) -> Markup:
-    """Return a title element, which browsers show beside the pointer."""
-    return Markup(f"<title>{escape(text)}</title>")

@@ -43,7 +43,7 @@ def small_strip(past: Sequence[Square], planned: Sequence[Square]) -> Markup:
         _boxes("m-done", well, width),
         _boxes("m-ghost", columns.planned, width, 2 * _GAP),
         _boxes("m-wrong", untitled, width, height=_TALL),
-        *(_mark(each, width) for each in others if each not in untitled),
+        *(_mark(column, width) for column in others if column not in untitled),
         element("line", class_="nowline", x1=now, x2=now, y1=0, y2=_HEIGHT),
     ]
     return element(
@@ -69,7 +69,9 @@ def _is_plain_failure(square: Square) -> bool:
 
 def _boxes(kind: str, columns: Iterable[StripColumn], width: int, shift: int = 0, *, height: int = _SIDE) -> Markup:
     top = (_HEIGHT - height) // 2
-    drawn = "".join(f"M{num(each.at * width - _SIDE / 2 + shift)} {top}h{_SIDE}v{height}h-{_SIDE}z" for each in columns)
+    drawn = "".join(
+        f"M{num(column.at * width - _SIDE / 2 + shift)} {top}h{_SIDE}v{height}h-{_SIDE}z" for column in columns
+    )
     return element("path", class_=kind, d=drawn) if drawn else joined(())
 
 

@@ -21,7 +21,7 @@ PLANNED, PAUSED = "planned", "paused"
 """Words for what has not been decided yet. They stand beside the statuses in pictures only."""
 
 PAST, AHEAD = 60, 6
-"""StripColumns of the strip on the page of a job: before now, and after it."""
+"""Columns of the strip on the page of a job: before now, and after it."""
 
 PAST_IN_LISTS, AHEAD_IN_LISTS = 30, 2
 
@@ -30,7 +30,7 @@ _UNFOLDED = 5
 
 _FOLDED = frozenset({OccurrenceStatus.SKIPPED, OccurrenceStatus.MISSED})
 _WIDE = 3
-"""StripColumns that a folded run takes, so that its count can be read."""
+"""Columns that a folded run takes, so that its count can be read."""
 
 _HEIGHT, _HEIGHT_IN_LISTS = 22, 16
 

@@ -55,13 +55,16 @@ def chosen(candidates: Iterable[LaneCandidate], most: int) -> list[str]:
 
     If there is room for all, all have one. Else quiet ones are left to the bands.
     """
-    ordered = sorted(candidates, key=lambda each: (-each.urgency, each.rank, each.next_at or _NEVER, each.name))
+    ordered = sorted(
+        candidates,
+        key=lambda candidate: (-candidate.urgency, candidate.rank, candidate.next_at or _NEVER, candidate.name),
+    )
     if len(ordered) <= most:
-        return [each.name for each in ordered]
-    pinned = [each for each in ordered if each.is_pinned][:most]
-    urgent = [each for each in ordered if not each.is_pinned and each.urgency > Urgency.QUIET]
-    taken = {each.name for each in (*pinned, *urgent[: most - len(pinned)])}
-    return [each.name for each in ordered if each.name in taken]
+        return [candidate.name for candidate in ordered]
+    pinned = [candidate for candidate in ordered if candidate.is_pinned][:most]
+    urgent = [candidate for candidate in ordered if not candidate.is_pinned and candidate.urgency > Urgency.QUIET]
+    taken = {candidate.name for candidate in (*pinned, *urgent[: most - len(pinned)])}
+    return [candidate.name for candidate in ordered if candidate.name in taken]
 
 
 def folded(groups: Mapping[str, Sequence[T]], most: int = MOST_BANDS) -> dict[str, list[T]]:

@@ -61,18 +61,28 @@ def trail(
         TrailStep("promise", f"{breach.kind} was broken", f"it was promised by {viewer.when(breach.due_at)}")
         for breach in found.breaches
     ]
-    steps += [TrailStep("promise", "A promise is at risk", localized(f"it {each}", viewer)) for each in found.forecasts]
+    steps += [
+        TrailStep("promise", "A promise is at risk", localized(f"it {forecast}", viewer))
+        for forecast in found.forecasts
+    ]
     if next_run is not None:
         steps.append(TrailStep("planned", f"Next: {viewer.when(next_run)}", _of_next(occurrence, job)))
     return steps
 
 
 def localized(text: str, viewer: Viewer) -> str:
-    """Return a text with its moments on the viewer's clock and its ids short enough to read."""
+    """Return a text with its moments on the viewer's clock and its ids short enough to read.
+
+    What only looks like a moment stays as it is, such as 30 February or a leap second: errors may hold any text.
+    """
 
     def said(found: re.Match[str]) -> str:
-        moment = datetime.fromisoformat(found[0])
-        return viewer.when(moment, seconds=bool(moment.second or moment.microsecond))
+        try:
+            moment = datetime.fromisoformat(found[0])
+            return viewer.when(moment, seconds=bool(moment.second or moment.microsecond))
+        except (ValueError, OverflowError):
+            # The second one: a first day of all that has not begun where the viewer is.
+            return found[0]
 
     return _ID.sub(r"\1", _MOMENT.sub(said, text))
 
@@ -185,7 +195,7 @@ def _attempts(whole: Whole, job: Job) -> Iterator[TrailStep]:
         bad = [attempt for attempt in tries if attempt.error is not None]
         if not bad:
             continue
-        task = next((each for each in job.tasks if each.name == run.task), None)
+        task = next((candidate for candidate in job.tasks if candidate.name == run.task), None)
         yield _of_task(run, tries, bad, None if task is None else task.settings.retry, task)
 
 

@@ -80,26 +80,28 @@ def outliers(
             continue
         if length > _TOO_LONG * known.p95 or length < _TOO_SHORT * known.p50:
             found.append(Outlier(index, length / known.p50))
-    return sorted(found, key=lambda each: (-max(each.ratio, 1 / max(each.ratio, 1e-9)), -each.index))[:_NAMED]
+    found.sort(key=lambda outlier: (-max(outlier.ratio, 1 / max(outlier.ratio, 1e-9)), -outlier.index))
+    return found[:_NAMED]
 
 
 def trend(columns: StripColumns, took: Sequence[Took], words: Callable[[timedelta], str]) -> Markup:
     """Draw the trend in the columns of a strip. `took` has one entry for each past square, `words` say a length."""
     statuses = _statuses(columns, took)
-    lengths = [each.length for each in took]
+    lengths = [run.length for run in took]
     usuals = bands(statuses, lengths)
     drawn = [column.index for column in columns.past]
     scale = _TrendScale.of([lengths[index] for index in drawn], [usuals[index] for index in [*drawn, -1]])
-    named = {each.index: each for each in outliers(statuses, lengths, usuals) if each.index in set(drawn)}
+    named = {outlier.index: outlier for outlier in outliers(statuses, lengths, usuals) if outlier.index in set(drawn)}
     rules = [element("line", class_="rule", x1="0", x2="100%", y1=y, y2=y) for y in scale.lines]
     now = percent(columns.now)
     parts = (
         element("rect", class_="wash", x=now, width=percent(1 - columns.now), height=_HEIGHT - 2),
         *rules,
         _band(columns, usuals, scale),
-        *(_run(column, took[column.index], scale, named.get(column.index), words) for column in columns.past),
-        _usual_words(usuals[-1], scale, words),
+        *(_run(column, took[column.index], scale) for column in columns.past),
         element("line", class_="nowline", x1=now, x2=now, y1=0, y2=_HEIGHT),
+        _usual_words(usuals[-1], scale, words),
+        *(_named(column, took[column.index].length, scale, named.get(column.index), words) for column in columns.past),
     )
     label = "How long each took, with the band of what is usual"
     axis = element(
@@ -118,7 +120,9 @@ def dates(columns: StripColumns, took: Sequence[Took]) -> Markup:
     for column in newest_first[_EVERY - 1 :: _EVERY]:
         if not chosen or took[chosen[-1].index].date != took[column.index].date:
             chosen.append(column)
-    texts = [element("text", took[each.index].date, class_="m", x=percent(each.at), y=13) for each in reversed(chosen)]
+    texts = [
+        element("text", took[column.index].date, class_="m", x=percent(column.at), y=13) for column in reversed(chosen)
+    ]
     now = element("text", "now", class_="m t-present", x=percent(columns.now), y=13)
     return element("svg", *texts, now, height=18, aria_hidden="true")
 
@@ -136,9 +140,9 @@ class _TrendScale:
     @staticmethod
     def of(lengths: Sequence[timedelta | None], usuals: Sequence[UsualBand | None]) -> _TrendScale:
         known = [length for length in lengths if length is not None] or [timedelta(seconds=1)]
-        edges = [each.p95 for each in usuals if each is not None]
+        edges = [band.p95 for band in usuals if band is not None]
         longest = max([*known, *edges])
-        middle = max((each.p50 for each in usuals if each is not None), default=timedelta(0))
+        middle = max((band.p50 for band in usuals if band is not None), default=timedelta(0))
         if middle:
             longest = min(longest, _TALL * middle)
         longest = max(longest, timedelta(milliseconds=1))
@@ -166,17 +170,17 @@ def _band(columns: StripColumns, usuals: Sequence[UsualBand | None], scale: _Tre
     """Draw the band and its middle, on over what is planned. A path takes no per cents: it is nested."""
     last = len(usuals) - 1
     points = [(column, usuals[min(column.index, last)]) for column in columns.all]
-    known = [(column, each) for column, each in points if each is not None]
+    known = [(column, band) for column, band in points if band is not None]
     if not known:
         return NOTHING
-    known = [(column, each) for column, each in known]
+    known = [(column, band) for column, band in known]
     edge = [(known[0][0].at - known[0][0].width / 2, known[0][1])]
-    middle = [(column.at, each) for column, each in known]
+    middle = [(column.at, band) for column, band in known]
     end = [(1.0, known[-1][1])] if columns.planned else [(columns.now, known[-1][1])]
-    along = [(at, each) for at, each in (*edge, *middle, *end)]
-    upper = " ".join(f"{100 * at:.2f} {scale.y(each.p95):g}" for at, each in along)
-    lower = " ".join(f"{100 * at:.2f} {scale.y(each.p5):g}" for at, each in reversed(along))
-    centre = " ".join(f"{100 * at:.2f} {scale.y(each.p50):g}" for at, each in along)
+    along = [(at, band) for at, band in (*edge, *middle, *end)]
+    upper = " ".join(f"{100 * at:.2f} {scale.y(band.p95):g}" for at, band in along)
+    lower = " ".join(f"{100 * at:.2f} {scale.y(band.p5):g}" for at, band in reversed(along))
+    centre = " ".join(f"{100 * at:.2f} {scale.y(band.p50):g}" for at, band in along)
     return element(
         "svg",
         element("path", class_="band", d=f"M{upper} L{lower}z"),
@@ -188,9 +192,7 @@ def _band(columns: StripColumns, usuals: Sequence[UsualBand | None], scale: _Tre
     )
 
 
-def _run(
-    column: StripColumn, took: Took, scale: _TrendScale, outlier: Outlier | None, words: Callable[[timedelta], str]
-) -> Markup:
+def _run(column: StripColumn, took: Took, scale: _TrendScale) -> Markup:
     if took.length is None:
         return NOTHING
     status, y, x = column.square.status, scale.y(took.length), percent(column.at)
@@ -206,14 +208,20 @@ def _run(
             status, "dot rest"
         )
         mark = linked(element("circle", title, class_=kind, cx=x, cy=y, r=3), column.square.href)
-    return joined((stem, mark, _named(column, took.length, y, outlier, words)))
+    return joined((stem, mark))
 
 
 def _named(
-    column: StripColumn, length: timedelta, y: float, outlier: Outlier | None, words: Callable[[timedelta], str]
+    column: StripColumn,
+    length: timedelta | None,
+    scale: _TrendScale,
+    outlier: Outlier | None,
+    words: Callable[[timedelta], str],
 ) -> Markup:
-    if outlier is None:
+    """Draw the words of an outlier: after all stems, on a ground of their own."""
+    if outlier is None or length is None:
         return NOTHING
+    y = scale.y(length)
     is_wrong = column.square.status in _WRONG
     said = f"{words(length)}, {column.square.status}" if is_wrong else f"{words(length)}: {_times(outlier.ratio)} usual"
     kind = "t-wrong" if is_wrong else "t-look"
@@ -229,6 +237,10 @@ def _named(
     return text if is_wrong else joined((element("circle", class_="ring", cx=percent(column.at), cy=y, r=7), text))
 
 
+_LONG_WORDS = 2
+"""So many blanks has a length of two units: `7 min 12 s`."""
+
+
 def _times(ratio: float) -> str:
     return f"{ratio:.0f} ×" if ratio >= 10 else f"{ratio:.1f} ×" if ratio >= 0.1 else "a small part of the"
 
@@ -239,4 +251,9 @@ def _usual_words(known: UsualBand | None, scale: _TrendScale, words: Callable[[t
     high, middle = scale.y(known.p95) - 4, scale.y(known.p50) - 4
     # The two texts need a line each: where the band is thin, only the middle is named.
     above = element("text", "p95", class_="r", x="100%", y=high) if middle - high >= 12 else NOTHING
-    return joined((above, element("text", f"p50 {words(known.p50)}", class_="r", x="100%", y=middle)))
+    said = words(known.p50)
+    if said.count(" ") < _LONG_WORDS:
+        return joined((above, element("text", f"p50 {said}", class_="r", x="100%", y=middle)))
+    # A length of two units would run over the line of now: it stands below the middle.
+    below = element("text", said, class_="r", x="100%", y=middle + 16)
+    return joined((above, element("text", "p50", class_="r", x="100%", y=middle), below))

@@ -20,6 +20,8 @@ WEEKS, DAYS = 54, 7
 """A year touches 53 weeks, a leap year that begins on the last day of a week 54."""
 
 _LABEL = 0.035
+"""The part of the width that the names of the days take."""
+
 _TOP, _CELL, _GAP = 20, 14, 3
 _S = OccurrenceStatus
 _WORST = (
@@ -34,7 +36,9 @@ _WORST = (
 )
 """Ends from the worst on. A day is drawn by the first that it has."""
 
-STEPS = 5
+STEPS = ((0.5, "under half"), (0.8, "shorter"), (1.25, "as usual"), (2.0, "longer"), (float("inf"), "over twice"))
+"""The tones of a day's length: up to these times the median, and the words of each. A steady job has the middle one."""
+
 _CROSS = "M-2.6 4.4l5.2 5.2M2.6 4.4l-5.2 5.2"
 
 
@@ -76,7 +80,7 @@ class YearMonth:
 
 def year_days(year: int, known: Iterable[YearDay]) -> list[YearDay]:
     """Return every day of the year in order; days without an end are empty."""
-    by_day = {each.day: each for each in known}
+    by_day = {year_day.day: year_day for year_day in known}
     first = date(year, 1, 1)
     length = (date(year + 1, 1, 1) - first).days
     return [
@@ -103,19 +107,20 @@ def year_grid(
     first_weekday: int = 0,
 ) -> Markup:
     """Draw the year by the worst outcome of each day, or by how long its runs took."""
-    longest = max((each.took for each in days if each.took is not None), default=None)
+    took = sorted(year_day.took for year_day in days if year_day.took is not None)
+    longest, median = (took[-1], took[len(took) // 2]) if took else (None, None)
     wide = (1 - _LABEL) / WEEKS
     boxes: list[Markup] = []
     marks: list[Markup] = []
-    for each in days:
-        column, row = place_of(each.day, first_weekday)
+    for year_day in days:
+        column, row = place_of(year_day.day, first_weekday)
         x, y = percent(_LABEL + (column + 0.5) * wide), _TOP + row * (_CELL + _GAP)
-        kind, mark = _by_length(each, longest) if by_length else _by_outcome(each, longest, today)
-        title = element("title", day_words(each, words)) if each.counts or each.planned else NOTHING
-        boxes.append(linked(element("rect", title, class_=kind, x=x, y=y), each.href))
+        kind, mark = _by_length(year_day, median) if by_length else _by_outcome(year_day, longest, today)
+        title = element("title", day_words(year_day, words)) if year_day.counts or year_day.planned else NOTHING
+        boxes.append(linked(element("rect", title, class_=kind, x=x, y=y), year_day.href))
         if mark:
             marks.append(element("svg", mark, x=x, y=y, width=1, height=_CELL))
-        if each.day == today:
+        if year_day.day == today:
             boxes.append(element("rect", class_="cellnow", x=x, y=y))
     # A box begins left of the middle of its column by half of its side, which is in pixels.
     shifted = element("g", *boxes, transform=f"translate({-_CELL // 2})")
@@ -128,11 +133,11 @@ def _labels(days: Sequence[YearDay], wide: float, first_weekday: int) -> Iterabl
     for row in (0, 2, 4, 6):
         name = WEEKDAYS[(row + first_weekday) % DAYS]
         yield element("text", name, x=0, y=_TOP + row * (_CELL + _GAP) + 11)
-    for each in days:
-        if each.day.day == 1:
-            column, row = place_of(each.day, first_weekday)
+    for year_day in days:
+        if year_day.day.day == 1:
+            column, row = place_of(year_day.day, first_weekday)
             at = column + (1 if row else 0)
-            yield element("text", MONTHS[each.day.month - 1], x=percent(_LABEL + at * wide), y=13)
+            yield element("text", MONTHS[year_day.day.month - 1], x=percent(_LABEL + at * wide), y=13)
 
 
 def _by_outcome(day: YearDay, longest: timedelta | None, today: date) -> tuple[str, Markup]:
@@ -163,10 +168,11 @@ def _length_dot(day: YearDay, longest: timedelta | None) -> Markup:
     return element("circle", class_="halo", cy=7, r=round(1 + 3.6 * (day.took / longest) ** 0.5, 1))
 
 
-def _by_length(day: YearDay, longest: timedelta | None) -> tuple[str, Markup]:
-    if day.took is None or not longest:
+def _by_length(day: YearDay, median: timedelta | None) -> tuple[str, Markup]:
+    if day.took is None or median is None:
         return ("m-ghost" if day.planned else "h0"), NOTHING
-    return f"h{min(STEPS, 1 + int(STEPS * (day.took / longest) * 0.999))}", NOTHING
+    times = day.took / median if median else 1.0
+    return next(f"h{number}" for number, (most, _) in enumerate(STEPS, 1) if times <= most), NOTHING
 
 
 def _path(kind: str, shape: str) -> Markup:
@@ -186,7 +192,7 @@ def months_of(days: Sequence[YearDay]) -> list[YearMonth]:
     """Return the months that have an end, in order: the table behind the picture."""
     found = []
     for month in range(1, 13):
-        own = [each for each in days if each.day.month == month and each.counts]
+        own = [year_day for year_day in days if year_day.day.month == month and year_day.counts]
         if own:
             found.append(_month(MONTHS[month - 1], own))
     return found

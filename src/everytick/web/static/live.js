@@ -1,21 +1,30 @@
-// Lanes that follow what happens. The stream names lanes; each is fetched and swapped, at most once a second, never
-// the one with the pointer or the focus. What would move the page waits behind a pill.
+// Pages that follow what happens. The stream names lanes. On the page Now each is fetched and swapped, at most once a
+// second; the parts of other pages are swapped with what the page says then. Never the one with the pointer or the
+// focus. What would move the page waits behind a pill.
 import { now } from "./frame.js";
 
 const dot = document.getElementById("live");
 const said = document.getElementById("said");
 const part = (name) => document.getElementById(`part-${name}`);
 const clock = () => document.getElementById("clock")?.textContent.split(" ").at(-1).slice(0, 5) ?? "";
+const main = () => document.querySelector("main");
 const busy = (node) => node.matches(":hover, :focus-within");
 
+// The job that the page is about, if it is about one.
+const lane = dot?.dataset.lane;
+
 let source = null;
+let isOpen = false;
+let isAway = false;
 let isChanged = false;
 let refreshedAt = Date.now();
 const due = new Map();
 const asked = new Map();
 
-const state = (text, isOn) => {
-  dot.textContent = text;
+const state = () => {
+  const isOn = isOpen && !isAway;
+  if (isOn === dot.classList.contains("on")) return;
+  dot.textContent = isOn ? "live" : `not live since ${clock()}`;
   dot.classList.toggle("on", isOn);
 };
 
@@ -55,21 +64,66 @@ const into = (name, page) => {
   return Boolean(old) === Boolean(fresh) && (!old || old.dataset.count === fresh.dataset.count);
 };
 
+// What the last deed told, with its Undo, stays until the reader goes on.
+const whole = (page, isNowAway) => {
+  const fresh = page.querySelector("main");
+  if (!fresh) return location.reload();
+  isAway = isNowAway;
+  state();
+  due.clear();
+  document.title = page.title;
+  if (!isAway) fresh.prepend(...main().querySelectorAll(":scope > .banner[role=status]"));
+  main().replaceWith(fresh);
+};
+
+// An outage: the page Now says what was known; of other pages what is seen stays, without its deeds.
+const away = (page) => {
+  if (page.getElementById("known")) return whole(page, true);
+  isAway = true;
+  state();
+  const said = Object.assign(document.createElement("div"), { className: "banner wrong", role: "alert" });
+  said.textContent = page.querySelector("h1").textContent;
+  main().querySelectorAll("a[href*='/do/'], form:not([role=search]) button").forEach((deed) => deed.remove());
+  main().prepend(said);
+};
+
+const PARTS = "main :is(.head > :first-child, .banner:not([role=status]), .tiles, .filters, section[aria-labelledby]:not(:has([data-follow]))), main > .panel";
+const key = (node) => node.getAttribute("aria-labelledby") ?? node.className;
+const rows = (node) => [...node.querySelectorAll("tbody tr")].map((row) => (row.querySelector(".nw a") ?? row.querySelector("a"))?.href).join();
+// What was typed or chosen, and not sent, is not taken away.
+const typed = (node) => [...node.querySelectorAll("input")].some((field) => field.value !== field.defaultValue || field.checked !== field.defaultChecked);
+const update = (page) => {
+  const own = [...document.querySelectorAll(PARTS)], theirs = [...page.querySelectorAll(PARTS)];
+  const isStill = scrollY < 1 && !main().matches(":focus-within") && !typed(main());
+  if (own.map(key).join() !== theirs.map(key).join()) return isStill ? whole(page, false) : pill("Show what is new");
+  document.title = page.title;
+  own.forEach((old, place) => {
+    const fresh = theirs[place];
+    if (old.outerHTML === fresh.outerHTML || busy(old) || typed(old) || old.querySelector("details[open]")) return;
+    if (old.matches("main > .panel") && rows(old) !== rows(fresh)) pill("Show what is new");
+    else old.replaceWith(fresh);
+  });
+};
+
 const refresh = async () => {
   refreshedAt = Date.now();
   isChanged = false;
   const here = new URL(location.href), shown = document.querySelector(".tl")?.dataset.w;
   if (shown) here.searchParams.set("w", shown);
   const answer = await fetch(here, { headers: { accept: "text/html" } });
-  if (!answer.ok) return;
+  if (!answer.ok && answer.status !== 503) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  // The store has gone or come back: what is known then stands on the whole page, with or without the deeds.
+  if (!answer.ok) return isAway || away(page);
+  if (isAway) return whole(page, false);
+  if (!document.querySelector(".tl")) return update(page);
   if (Boolean(page.querySelector(".tl .lanes > li[data-lane]")) !== Boolean(lanes().length)) return location.reload();
   document.title = page.title;
   into("head", page);
   into("tiles", page);
   const before = Number(part("looks")?.dataset.count ?? 0), after = Number(page.getElementById("part-looks")?.dataset.count ?? 0);
   if (part("looks") && page.getElementById("part-looks") && before === after) into("looks", page);
-  else if (after > before) pill(after - before);
+  else if (after > before) pill(`${after - before} new`);
   else if (before && !busy(part("looks"))) part("looks").dataset.count = after;
   rebase(page);
 };
@@ -87,14 +141,14 @@ const rebase = (page) => {
   old.replaceWith(fresh);
 };
 
-const pill = (count) => {
+const pill = (text) => {
   let button = document.querySelector("button.pill");
   if (!button) {
     button = Object.assign(document.createElement("button"), { className: "btn go pill", type: "button" });
     button.addEventListener("click", () => { scrollTo(0, 0); location.reload(); });
     document.body.append(button);
   }
-  button.textContent = `${count} new`;
+  button.textContent = text;
 };
 
 // ------------------------------------------------------------------------------------------------------- now moves
@@ -119,37 +173,43 @@ const open = () => {
   source = new EventSource(dot.dataset.stream);
   source.addEventListener("hello", () => {
     if (!dot.classList.contains("on") && Date.now() - refreshedAt > 5000) refresh().catch(() => {});
-    state("live", true);
+    isOpen = true;
+    state();
   });
   source.addEventListener("lane", (event) => {
     const told = JSON.parse(event.data);
-    isChanged = true;
+    isChanged ||= !lane || told.lane === lane;
     if (named(told.lane)) due.set(told.lane, told.rev);
     if (told.said) said.textContent = told.said;
   });
   source.addEventListener("fleet", () => { isChanged = true; });
+  source.addEventListener("store", () => refresh().catch(() => {}));
   source.addEventListener("gap", () => {
     isChanged = true;
     for (const lane of lanes()) due.set(lane.dataset.lane, 0);
   });
-  source.addEventListener("end", () => { close(); lost(); setTimeout(open, 5000); });
-  source.addEventListener("error", lost);
+  source.addEventListener("end", again);
+  // A browser asks again by itself, unless it was refused.
+  source.addEventListener("error", () => (source?.readyState === EventSource.CLOSED ? again() : lost()));
 };
-const lost = () => { if (dot.classList.contains("on")) state(`not live since ${clock()}`, false); };
+const lost = () => { isOpen = false; state(); };
 const close = () => { source?.close(); source = null; };
+const again = () => { close(); lost(); setTimeout(open, 5000); };
 
 if (dot) {
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) { close(); due.clear(); dot.classList.remove("on"); } else { open(); refresh().catch(() => {}); }
+    if (document.hidden) { close(); due.clear(); lost(); } else { open(); refresh().catch(() => {}); }
   });
   addEventListener("pagehide", close);
   setInterval(work, 250);
   setInterval(move, 10000);
   // Before the first job the page asks often: it fills by itself.
-  const [soon, late] = document.querySelector(".tl[data-after]") ? [10000, 60000] : [1000, 5000];
+  const isEmpty = document.querySelector(".tl:not([data-after])");
+  const [soon, late] = isEmpty ? [1000, 5000] : [lane ? 2000 : 10000, 60000];
+  document.addEventListener("over", () => refresh().catch(() => {}));
   setInterval(() => {
     const age = Date.now() - refreshedAt;
-    if (!document.hidden && age > (isChanged ? soon : late)) refresh().catch(() => {});
+    if (!document.hidden && age > (isAway ? 5000 : isChanged ? soon : late)) refresh().catch(() => {});
   }, 1000);
   open();
 }

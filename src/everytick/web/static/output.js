@@ -1,50 +1,47 @@
-// The page of an occurrence that has not ended: new output once a second, and a word when it is over.
-const log = document.getElementById("log");
-const state = document.getElementById("output-state");
+// The page of an occurrence that has not ended: new output once a second; when it is over, the page looks anew.
+const state = (text) => {
+  const shown = document.getElementById("output-state");
+  if (shown) shown.textContent = text;
+};
 const part = (text, name) => {
   const span = document.createElement("span");
   span.className = name;
   span.textContent = text;
   return span;
 };
-const add = ([text, clock, level]) => {
+const made = ([text, clock, level]) => {
   const line = document.createElement("li");
   if (level === "error") line.className = "bad";
   line.append(part(clock, "t"), part(level, `lv ${level}`), part(text, level));
-  log.append(line);
-};
-const over = () => {
-  if (state) state.textContent = "ended";
-  const again = document.createElement("a");
-  again.className = "btn pill";
-  again.href = location.href;
-  again.textContent = "It has ended: load the page again";
-  document.querySelector("main").append(again);
+  return line;
 };
 
-if (log?.dataset.follow) {
-  let from = Number(log.dataset.from);
-  let pause = 1000;
-  const look = async () => {
-    if (document.hidden) return setTimeout(look, pause);
-    try {
-      const answer = await fetch(`${log.dataset.follow}&from=${from}`, { headers: { accept: "application/json" } });
-      if (!answer.ok) throw new Error(answer.status);
-      const { lines, next, is_over } = await answer.json();
-      const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
-      lines.forEach(add);
-      while (log.children.length > 2000) log.firstChild.remove();
-      if (atEnd) log.scrollTop = log.scrollHeight;
-      from = next;
-      pause = 1000;
-      if (state) state.textContent = "live";
-      if (is_over) return over();
-    } catch {
-      pause = Math.min(pause * 2, 30000);
-      if (state) state.textContent = "not live";
+let pause = 1000;
+const look = async () => {
+  // The page may have been swapped meanwhile.
+  const log = document.getElementById("log");
+  if (!log?.dataset.follow || document.hidden) return setTimeout(look, pause);
+  try {
+    const answer = await fetch(`${log.dataset.follow}&from=${log.dataset.from}`, { headers: { accept: "application/json" } });
+    if (!answer.ok) throw new Error(answer.status);
+    const { lines, next, is_over } = await answer.json();
+    const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
+    log.append(...lines.map(made));
+    while (log.children.length > 2000) log.firstChild.remove();
+    if (atEnd) log.scrollTop = log.scrollHeight;
+    log.dataset.from = next;
+    pause = 1000;
+    state(is_over ? "ended" : "live");
+    if (is_over) {
+      delete log.dataset.follow;
+      document.dispatchEvent(new Event("over"));
     }
-    setTimeout(look, pause);
-  };
-  log.scrollTop = log.scrollHeight;
+  } catch {
+    pause = Math.min(pause * 2, 30000);
+    state("not live");
+  }
   setTimeout(look, pause);
-}
+};
+const log = document.getElementById("log");
+if (log) log.scrollTop = log.scrollHeight;
+setTimeout(look, pause);

@@ -7,7 +7,7 @@ from everytick.sources.importing.celery_beat import read_beat
 from everytick.sources.importing.cronjob import read_manifest
 from everytick.sources.importing.crontab import read_crontab
 from everytick.sources.importing.findings import Findings
-from everytick.sources.importing.systemd import Service, read_timer
+from everytick.sources.importing.systemd import ServiceFile, read_timer
 
 FOLDER = Path(__file__).parent / "samples"
 
@@ -16,7 +16,7 @@ def sample(name: str) -> bytes:
     return (FOLDER / name).read_bytes()
 
 
-def service(name: str) -> Service | None:
+def service(name: str) -> ServiceFile | None:
     path = FOLDER / "units" / name
     return (name, path.read_bytes()) if path.exists() else None
 

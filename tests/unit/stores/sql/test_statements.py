@@ -8,7 +8,7 @@ import pytest
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.stores.postgres.dialect import postgres_dialect
-from everytick.stores.sql.statements import MANY, ColumnKind, Statement, Statements, bind_statements, kind_of
+from everytick.stores.sql.statements import ColumnKind, Statement, Statements, bind_statements, kind_of
 from everytick.stores.sqlite.dialect import SQLITE
 from everytick.stores.sqlite.rows import id_bytes
 
@@ -75,7 +75,7 @@ def test_values_come_back_from_sqlite_as_they_went_in() -> None:
     found = sqlite3.connect(":memory:").execute(query.statement.sql, query.arguments)
     rows = found.fetchall()
     assert statement.read([column[0] for column in found.description], rows) == [columns]
-    assert statement.read([column[0] for column in found.description], rows * MANY) == [columns] * MANY
+    assert statement.read([column[0] for column in found.description], rows * 2) == [columns] * 2
 
 
 def test_values_reach_postgres_as_its_driver_takes_them() -> None:

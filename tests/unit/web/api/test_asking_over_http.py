@@ -1,5 +1,6 @@
 """Questions and requests over HTTP: pages, keys, grants, and the shape of schedules."""
 
+import re
 from urllib.parse import quote
 
 import httpx2
@@ -115,3 +116,13 @@ async def test_the_page_of_the_api_shows_every_route_without_a_script(admin: htt
 
     assert "POST /api/jobs/{job}/trigger" in page
     assert "order-1042" in page
+    assert "with a stable <code>code</code>" in page
+    assert "`" not in page.partition("<main")[2]
+    assert not re.search(r"\(S\d-\d{3}\)", page)
+
+
+async def test_a_refusal_begins_with_no_name(viewer: httpx2.AsyncClient) -> None:
+    """The page of a problem begins its sentence with a capital, and a person is named as they write it."""
+    page = (await viewer.get("/access", headers={"accept": "text/html"})).text
+
+    assert re.search(r"This needs admin: \w+ is viewer\.", page)

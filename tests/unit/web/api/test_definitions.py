@@ -1,12 +1,13 @@
 """Definitions over HTTP: versions that guard them, guards that ask, and targets that are allowed."""
 
+from inspect import signature
 from typing import Any
 
 import httpx2
 import pytest
 
 from everytick import Everytick
-from tests.unit.web.api.conftest import World, client_of, make_tick
+from tests.unit.web.api.conftest import JOB, World, client_of, make_tick
 
 TIDY = {"schedule": "@daily", "call": "shop.jobs:tidy"}
 
@@ -29,11 +30,74 @@ async def test_the_etag_of_a_job_guards_its_edit_and_the_refusal_tells_both_side
     assert told["yours"] == ["priority: 3 → 9"]
 
 
+GUARDED: dict[str, tuple[str, str, dict[str, Any], list[str]]] = {
+    "remove": ("DELETE", "/api/jobs/api-job", {}, ["removed"]),
+    "rename": ("POST", "/api/jobs/api-job/rename", {"json": {"to": "other"}}, ["name: api-job → other"]),
+}
+
+
+@pytest.mark.parametrize("verb", GUARDED)
+async def test_an_etag_guards_the_name_and_the_removal_of_a_job_too(
+    world: World, admin: httpx2.AsyncClient, verb: str
+) -> None:
+    method, path, given, yours = GUARDED[verb]
+    read = {"if-match": (await admin.get("/api/jobs/api-job")).headers["etag"]}
+    edited = await admin.patch("/api/jobs/api-job", json={"schedule": "0 6 * * *"})
+    refused = await admin.request(method, path, headers=read, **given)
+
+    told = refused.json()
+    assert (refused.status_code, told["code"], told["expected"], told["found"]) == (412, "version_conflict", 2, 3)
+    assert told["theirs"] == ["schedule: cron: 0 5 * * *; tz=UTC → cron: 0 6 * * *; tz=UTC"]
+    assert told["yours"] == yours
+    assert (await world.tick.job("api-job")).job.version == 3
+    again = await admin.request(method, path, headers={"if-match": edited.headers["etag"]}, **given)
+    assert again.status_code == 204, again.text
+
+
 @pytest.mark.parametrize("tag", ['"x"', "vv3", '"v999999999999"'])
-async def test_a_tag_that_is_none_of_this_job_is_a_conflict(admin: httpx2.AsyncClient, tag: str) -> None:
-    answer = await admin.patch("/api/jobs/api-job", json={"schedule": "@daily"}, headers={"if-match": tag})
+@pytest.mark.parametrize("verb", ["update", *GUARDED])
+async def test_a_tag_that_is_none_of_this_job_is_a_conflict(admin: httpx2.AsyncClient, verb: str, tag: str) -> None:
+    edit: dict[str, Any] = {"json": {"schedule": "@daily"}}
+    method, path, given, _ = GUARDED.get(verb, ("PATCH", "/api/jobs/api-job", edit, []))
+    answer = await admin.request(method, path, headers={"if-match": tag}, **given)
 
     assert answer.status_code == 412
+    assert (await admin.get("/api/jobs/api-job")).status_code == 200
+
+
+OTHER_ARGUMENTS = {*signature(Everytick.update).parameters, *signature(Everytick.amend).parameters}
+OTHER_ARGUMENTS -= {"self", "policies"}
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_ARGUMENTS))
+async def test_another_argument_of_an_operation_is_no_policy(
+    world: World, admin: httpx2.AsyncClient, name: str
+) -> None:
+    """S17, S19: `by` would sign the new version with a name of the caller's choice."""
+    at = {"at": "2026-03-02T17:00:00Z"}
+    answers = [
+        await admin.patch("/api/jobs/api-job", json={"policies": {name: "root"}}),
+        await admin.patch("/api/jobs/api-job", json={"policies": {name: "root", "priority": 9}, "dry_run": True}),
+        await admin.patch("/api/jobs/api-job", json={"unset": [name]}),
+        await admin.post("/api/jobs/orders%2Fdaily/amend", json={**at, "policies": {name: "root", "priority": 9}}),
+    ]
+
+    assert [(each.status_code, each.json()["code"]) for each in answers] == [(422, "invalid_policies")] * 4
+    assert all(f"there is no policy '{name}'" in each.json()["detail"] for each in answers)
+    assert (await world.tick.job("api-job")).job.version == 2
+    assert [run.mark for run in await world.tick.upcoming(JOB, 5)] == [None] * 5
+
+
+@pytest.mark.parametrize("verb", ["pause", "trigger", "enable"])
+async def test_a_verb_that_compares_no_version_refuses_a_tag(
+    world: World, admin: httpx2.AsyncClient, verb: str
+) -> None:
+    """The caller would take it for granted that the job is as it was read."""
+    answer = await admin.post(f"/api/jobs/api-job/{verb}", json={}, headers={"if-match": '"v1"'})
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "if_match_not_taken")
+    assert (await world.tick.job("api-job")).pause is None
+    assert len(await world.tick.history("api-job")) == 0
 
 
 async def test_a_guarded_change_tells_its_cost_first_and_is_proposed_once_it_is_confirmed(
@@ -105,7 +169,7 @@ async def test_commands_are_switched_on_by_name() -> None:
 
 
 async def test_targets_of_engines_are_switched_on_by_name_and_need_the_setting() -> None:
-    """Issue 16: a clear error at the door where the engine or its setting is missing."""
+    """A clear error at the door where the engine or its setting is missing."""
     job = {"schedule": "@daily", "runner": "celery", "target": "tasks.send_report"}
     answers = []
     for settings in ({}, {"api_targets": ["celery"]}, {"api_targets": ["celery"], "celery": "redis://localhost/0"}):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from markupsafe import Markup, escape
 
 from everytick.web.pictures.elements import element, joined
-from everytick.web.pictures.marks import cap, glyph, titled, word
+from everytick.web.pictures.marks import cap, glyph, word
 
 HOSTILE = "\"'><script>alert(1)</script>&"
 
@@ -19,7 +19,6 @@ def test_texts_and_attributes_are_escaped_as_everywhere(text: str) -> None:
         == f'<text class="m" data-job="{escape(text)}">{escape(text)}</text>'
     )
     assert joined((text, Markup("<b>"))) == f"{escape(text)}<b>"
-    assert titled(text) == f"<title>{escape(text)}</title>"
 
 
 @given(st.text())

@@ -93,6 +93,41 @@ def test_several_long_stretches_are_folded_one_after_the_other() -> None:
     assert len(scale.folds) == 2
 
 
+def places(texts: str, picture: str) -> list[float]:
+    return [float(each) for each in re.findall(rf'{texts}[^>]*x="([\d.]+)%"', picture)]
+
+
+def test_nothing_is_folded_behind_the_last_end_and_a_word_has_room_on_the_folded_scale() -> None:
+    """A first attempt and one three hours later, of six minutes each: the room for the word is no half an hour."""
+    bars = (bar(1, 0, 6.5, "failed"), bar(2, 186.5, 192.5))
+    picture = drawn([TaskRow("mirror", RunStatus.SUCCESS, bars=bars, after="6 min")])
+    short = (bar(1, 0, 6.5, "failed"), bar(2, 186.5, 186.6, "failed"))
+    behind = drawn([TaskRow("mirror", RunStatus.FAILED, bars=short, after="gave up")])
+
+    assert picture.count("fold-words") == picture.count("fold-edge") == 1
+    assert ">3 h<" in picture
+    assert ">6 min<" in picture
+    assert behind.count("fold-edge") == 1
+    [word] = re.findall(r'<text[^>]*t-wrong[^>]*x="([\d.]+)%"[^>]*>gave up', behind)
+    assert 75 < float(word) < 95
+
+
+def test_a_wait_for_the_next_attempt_is_folded_before_it() -> None:
+    """The ghost of the next attempt stands behind the fold, and what the fold says stands inside of the picture."""
+    row = TaskRow("mirror", RunStatus.PENDING, bars=(bar(1, 0, 6, "failed"),), next_at=at(306))
+    picture = drawn([row], now=7)
+
+    [fold] = places("<text class=.m fold-words.", picture)
+    [ghost] = places("m-ghost.", picture)
+    assert fold < ghost
+
+
+def test_the_length_of_a_fold_at_an_edge_stands_inside() -> None:
+    picture = drawn([TaskRow("late", RunStatus.SUCCESS, bars=(bar(1, 200, 206),))])
+
+    assert re.search(r'<text class="fold-words" x="0"[^>]*>3 h 20 min<', picture)
+
+
 def test_a_running_occurrence_goes_past_now_to_its_usual_end() -> None:
     picture = drawn([TaskRow("extract", RunStatus.RUNNING, bars=(bar(1, 0, None, "running"),))], now=6, usual_end=10)
 

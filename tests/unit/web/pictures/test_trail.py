@@ -107,7 +107,7 @@ def test_an_instant_that_did_not_run_says_the_verdict_of_explain() -> None:
     said = f"it was missed, no node was up between {AT.isoformat()} and {(AT + MINUTE).isoformat()}"
     steps = trail(explained(Verdict.MISSED, said), Whole(occurrence, (), ()), job, VIEWER)
 
-    assert facts(steps) == [("planned", "The schedule named 02:30"), ("missed", "Missed by strategy")]
+    assert facts(steps) == [("planned", "The schedule named 02:30"), ("missed", "Missed and not made up for")]
     assert steps[1].evidence == "it was missed, no node was up between 02:30 and 02:31"
 
 
@@ -138,6 +138,21 @@ def test_moments_in_a_text_are_on_the_clock_of_the_viewer_and_ids_are_short(id_:
     text = f"it ran as {id_}, from 2026-10-23T00:30:00.400000+00:00"
 
     assert localized(text, VIEWER) == "it ran as occ_01234567, from 02:30:00"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "since 2026-02-30T00:00:00Z",
+        "a leap second at 2016-12-31T23:59:60Z",
+        "the zero time of Go: 0001-01-01T00:00:00+02:00",
+        "the last one: 9999-12-31T23:59:59Z",
+        "with other digits: ٢٠٢٦-١١-١٩T١٠:٠٠:٠٠Z",
+    ],
+)
+def test_what_only_looks_like_a_moment_of_the_viewer_stays_as_it_is(text: str) -> None:
+    """Any text may come as an error or a reason: such a one made the history answer 500 to every reader."""
+    assert localized(text, VIEWER) == text
 
 
 def test_a_task_that_runs_again_is_not_told_as_failed() -> None:

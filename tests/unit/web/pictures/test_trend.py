@@ -56,6 +56,22 @@ def test_a_failed_run_is_a_cross_and_the_band_goes_on_past_now() -> None:
     assert " 100.00 " in picture.partition('class="band"')[2]
 
 
+def test_the_words_of_an_outlier_stand_before_every_stem_and_before_the_line_of_now() -> None:
+    """They were drawn with their own run, so that the stems of later runs went through them."""
+    picture = drawn([10 * MINUTE] * 20 + [40 * MINUTE] + [10 * MINUTE] * 5, ["completed"] * 26)
+
+    assert picture.index("40 min: 4.0") > picture.rindex('class="stem"')
+    assert picture.index("p50 10 min") > picture.index('class="nowline"')
+
+
+def test_a_usual_length_of_two_units_has_a_line_of_its_own() -> None:
+    """Beside `p50` it ran over the line of now."""
+    picture = drawn([7 * MINUTE + timedelta(seconds=12)] * 20, ["completed"] * 20)
+
+    assert ">p50<" in picture
+    assert ">7 min 12 s<" in picture
+
+
 def test_one_run_that_hung_for_a_day_does_not_flatten_the_others() -> None:
     picture = drawn([10 * MINUTE] * 20 + [24 * 60 * MINUTE], ["completed"] * 21)
 

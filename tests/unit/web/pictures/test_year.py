@@ -97,12 +97,21 @@ def test_days_to_come_are_hollow_and_today_is_outlined() -> None:
     assert "<title>Sat 24 Oct: planned</title>" in drawn
 
 
-def test_the_second_copy_is_by_length_in_five_steps() -> None:
-    days = [day(3, number, number * MINUTE, completed=1) for number in range(1, 11)]
+def test_the_second_copy_is_by_length_in_five_steps_around_the_median() -> None:
+    days = [day(3, number, number * MINUTE, completed=1) for number in range(1, 16)]
     drawn = year_grid(days, TODAY, length, "", by_length=True)
 
-    assert [drawn.count(f'class="h{step}"') for step in range(6)] == [0, 2, 2, 2, 2, 2]
+    assert [drawn.count(f'class="h{step}"') for step in range(6)] == [0, 4, 2, 4, 5, 0]
+    long = year_grid([*days[4:11], day(4, 1, 19 * MINUTE, completed=1)], TODAY, length, "", by_length=True)
+    assert long.count('class="h5"') == 1
     assert "m-wrong" not in year_grid([day(3, 4, failed=1)], TODAY, length, "", by_length=True)
+
+
+def test_a_steady_job_has_the_middle_tone() -> None:
+    days = [day(3, number, MINUTE * (1 + number / 100), completed=1) for number in range(1, 11)]
+    drawn = year_grid(days, TODAY, length, "", by_length=True)
+
+    assert [drawn.count(f'class="h{step}"') for step in range(6)] == [0, 0, 0, 10, 0, 0]
 
 
 def test_the_months_are_the_table_behind_it() -> None:

@@ -1,4 +1,4 @@
-"""What `store.access` does: people, their secrets and sessions, and changes that are written with their deed."""
+"""The verbs of `store.access`: people, their secrets and sessions, and changes that are written with their deed."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -69,12 +69,12 @@ def apply(cold: ColdQueries, q: AccessQueries, changes: Sequence[Edit], by: str,
     """Make every change, or none, and write a deed for each that changes anything."""
     stored: list[Stored] = yield from editing.apply(cold, changes, by)
     now: datetime = yield Ask.NOW
-    done = [(change, each) for change, each in zip(changes, stored, strict=True) if each.changed]
+    done = [(change, result) for change, result in zip(changes, stored, strict=True) if result.changed]
     yield many(
         q.add_deed,
         [
-            _deed(doer, said_of_edit(change, each.version), f"job {change.name}", now, each.job_id)
-            for change, each in done
+            _deed(doer, said_of_edit(change, result.version), f"job {change.name}", now, result.job_id)
+            for change, result in done
         ],
     )
     return stored
@@ -158,7 +158,7 @@ def change(q: AccessQueries, change: people.AccessChange, doer: Doer | None) -> 
 
 
 def _refuse_without_admin(q: AccessQueries, name: str, role: Role | None) -> Verb[None]:
-    """Refuse to take the last admin away: then no person could give the role back."""
+    """Refuse to remove the last admin: no person could give the role back."""
     known: Rows = yield q.hold_users()
     if last_admin([_user(row) for row in known], name, role):
         raise Conflict(f"user {name} is the last admin: make another user an admin first")
@@ -238,7 +238,7 @@ def sessions(q: AccessQueries) -> Verb[list[WebSession]]:
 
 
 def failures(q: AccessQueries, name: str) -> Verb[SignInFailures]:
-    """Return how often signing in with this name went wrong."""
+    """Return the failed attempts to sign in with this name."""
     found: Rows = yield q.failures_of(name=name_of_failures(name))
     return SignInFailures(found[0]["count"], found[0]["failed_at"]) if found else SignInFailures()
 
@@ -260,7 +260,7 @@ def deeds(q: AccessQueries, asked: DeedFilter) -> Verb[DeedPage]:
 
 
 def _grants(grants: Sequence[Grant]) -> str:
-    return json.dumps({each.tag: str(each.role) for each in grants})
+    return json.dumps({grant.tag: str(grant.role) for grant in grants})
 
 
 def _read_grants(text: str) -> tuple[Grant, ...]:

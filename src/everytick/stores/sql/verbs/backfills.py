@@ -34,7 +34,7 @@ from everytick.stores.open_requests import DUE_AT_ONCE
 from everytick.stores.sql.commands import Ask, EndUnowned, PlainVerb, Rows, Verb, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
-from everytick.stores.sql.verbs.holding import foretell, held_job, revise, taking_requests, version_of
+from everytick.stores.sql.verbs.locked_job import foretell, held_job, revise, taking_requests, version_of
 
 NO_INSTANT = "occ_00000000-0000-0000-0000-000000000000"
 """The id in the request of a backfill: it asks for no single occurrence."""
@@ -45,7 +45,7 @@ _S, _O = BackfillStatus, OccurrenceStatus
 # ------------------------------------------------------------------------------------------------------------- people
 
 
-def request(q: ColdQueries, job_id: str, fact: facts.Backfills) -> Verb[Receipt]:
+def request(q: ColdQueries, job_id: str, fact: facts.BackfillFact) -> Verb[Receipt]:
     """Plan a backfill of the job, or steer one."""
     job = yield from held_job(q, job_id)
     now: datetime = yield Ask.NOW
@@ -127,14 +127,14 @@ def backfills(q: ColdQueries, asked: NewestBackfills) -> Verb[list[BackfillRecor
     """Return the newest backfills, of one job or of all."""
     found: Rows = yield q.list_backfills(is_any=asked.job_id is None, job_id=asked.job_id, limit=asked.limit)
     counted: dict[int, dict[OccurrenceStatus, int]] = {}
-    for row in (yield q.count_fills(backfill_keys=[each["backfill_key"] for each in found])):
+    for row in (yield q.count_fills(backfill_keys=[row["backfill_key"] for row in found])):
         counted.setdefault(row["backfill_key"], {})[row["status"]] = row["count"]
     return [_record(row, counted.get(row["backfill_key"], {})) for row in found]
 
 
 def _record(row: Row, counts: Mapping[OccurrenceStatus, int]) -> BackfillRecord:
     waiting = _sum(counts, (_O.PENDING, _O.QUEUED))
-    running = _sum(counts, (each for each in counts if each not in ENDED)) - waiting
+    running = _sum(counts, (status for status in counts if status not in ENDED)) - waiting
     done, failed = _sum(counts, (_O.COMPLETED,)), _sum(counts, FAILED)
     return BackfillRecord(
         id=row["backfill_id"],
@@ -149,7 +149,7 @@ def _record(row: Row, counts: Mapping[OccurrenceStatus, int]) -> BackfillRecord:
         created=row["created"],
         done=done,
         failed=failed,
-        canceled=_sum(counts, (each for each in counts if each in ENDED)) - done - failed,
+        canceled=_sum(counts, (status for status in counts if status in ENDED)) - done - failed,
         running=running,
         waiting=waiting,
         approved_at=row["approved_at"],
@@ -161,7 +161,7 @@ def _record(row: Row, counts: Mapping[OccurrenceStatus, int]) -> BackfillRecord:
 
 
 def _sum(counts: Mapping[OccurrenceStatus, int], statuses: Iterable[OccurrenceStatus]) -> int:
-    return sum(counts.get(each, 0) for each in statuses)
+    return sum(counts.get(status, 0) for status in statuses)
 
 
 def _order(row: Row) -> BackfillOrder:
@@ -228,7 +228,7 @@ def _with_existing(q: ColdQueries, job_key: int, backfill: OpenBackfill) -> Plai
     )
     last = found[-1]["scheduled_for"] if len(found) == EXISTING_LIMIT else None
     known_after, known_through = known_stretch(backfill, last)
-    existing = frozenset(each["occurrence_id"] for each in found)
+    existing = frozenset(row["occurrence_id"] for row in found)
     return replace(backfill, existing=existing, known_after=known_after, known_through=known_through)
 
 
@@ -238,7 +238,7 @@ def write_filling(q: ColdQueries, job_key: int, filling: Filling, now: datetime)
     [row] = yield q.backfill_of_key(**at)
     key, created = row["backfill_key"], row["created"]
     known: Rows = (yield q.existing(occurrence_ids=filling.ids)) if filling.ids else ()
-    theirs = {each["occurrence_id"] for each in known}
+    theirs = {row["occurrence_id"] for row in known}
     own = [id_ for id_ in filling.ids if id_ not in theirs]
     places = enumerate(own, created + 1)
     yield many(q.add_fill, [{"backfill_key": key, "place": nth, "occurrence_id": id_} for nth, id_ in places])

@@ -5,14 +5,14 @@ from datetime import datetime
 from everytick.stores.base import FARTHEST_AHEAD, STEP
 from everytick.stores.sql.commands import Ask, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
-from everytick.stores.sql.verbs.holding import foretell, revise
+from everytick.stores.sql.verbs.locked_job import foretell, revise
 
 
 def settle_clock(q: ColdQueries) -> Verb[list[tuple[str, datetime]]]:
     """Bring retries, edits and waiting occurrences back, and wake jobs; return the jobs whose watermark lies ahead."""
     now: datetime = yield Ask.NOW
     step_at = now + STEP
-    # Runs first: their retries are found by when their occurrences were written.
+    # Runs first: their retries are found by the write time of their occurrence, which the next statement corrects.
     yield q.bring_runs_back(now=now, step_at=step_at)
     yield q.bring_retries_back(now=now, step_at=step_at)
     told: Rows = yield q.told_ahead(step_at=step_at)

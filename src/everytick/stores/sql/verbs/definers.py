@@ -11,7 +11,7 @@ from everytick.stores.sql.commands import Ask, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.editing import remove
-from everytick.stores.sql.verbs.holding import foretell
+from everytick.stores.sql.verbs.locked_job import foretell
 
 
 def define(q: ColdQueries, names: Collection[str], left_out: Collection[str]) -> Verb[None]:
@@ -27,7 +27,7 @@ def define(q: ColdQueries, names: Collection[str], left_out: Collection[str]) ->
 
 
 def undefined(q: ColdQueries, _: UndefinedJobs) -> Verb[Undefined]:
-    """Return every marked job in service, by name, and, if there is one, every stored set of names."""
+    """Return every marked job in service, by name. If there is one, return every stored set of names too."""
     now: datetime = yield Ask.NOW
     found: Rows = yield q.undefined_jobs()
     sets: Rows = (yield q.name_sets()) if found else ()

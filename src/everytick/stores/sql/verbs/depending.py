@@ -1,4 +1,4 @@
-"""depends_on: what jobs depend on is followed by id, and what a plan must know of those jobs."""
+"""depends_on: which jobs others depend on, followed by id, and what a plan must know of them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,19 +16,19 @@ from everytick.stores.sql.commands import Found, PlainVerb, Rows, Verb, Versions
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.rows import ended
 from everytick.stores.sql.statements import Row
-from everytick.stores.sql.verbs.holding import wake
+from everytick.stores.sql.verbs.locked_job import wake
 
 # ------------------------------------------------------------------------------------------------------- definitions
 
 
 def names_needed(changes: Sequence[Edit]) -> set[str]:
-    """Return the names of the jobs on which those depend that are put."""
+    """Return the names of the jobs that the put jobs depend on."""
     jobs = (change.job for change in changes if isinstance(change, Put))
-    return {each.job for job in jobs for each in job.settings.depends_on}
+    return {dependency.job for job in jobs for dependency in job.settings.depends_on}
 
 
 def depend(q: ColdQueries, changes: Sequence[Edit], stored: Mapping[int, Stored], now: datetime) -> Verb[None]:
-    """Let each job that was put follow those on which it depends, which know from now on that they are needed."""
+    """Write which jobs the put jobs depend on, and mark those as needed."""
     put = {
         stored[place].job_id: change.job
         for place, change in enumerate(changes)
@@ -60,8 +60,8 @@ def _needed(
     followed: Mapping[tuple[int, str], str],
     now: datetime,
 ) -> Verb[list[tuple[str, str, str]]]:
-    """Return for each job that was put, by id, the names on which it depends, each with the id that is followed."""
-    names = sorted({each.job for job in put.values() for each in job.settings.depends_on})
+    """Return the dependencies of the put jobs: id of the job, name it depends on, id that this name stands for."""
+    names = sorted({dependency.job for job in put.values() for dependency in job.settings.depends_on})
     rows: Rows = yield q.named_jobs(names=names)
     named = {row["name"]: row for row in rows if row["removed_at"] is None}
     versions: Found = yield Versions(tuple((row["job_key"], row["version"]) for row in named.values()))
@@ -69,14 +69,14 @@ def _needed(
     there = {row["job_id"] for row in earlier}
     found: list[tuple[str, str, str]] = []
     for job_id, job in put.items():
-        for each in job.settings.depends_on:
-            row, known = named.get(each.job), followed.get((keys[job_id], each.job))
+        for dependency in job.settings.depends_on:
+            row, known = named.get(dependency.job), followed.get((keys[job_id], dependency.job))
             if row is None and known not in there:
                 in_service: Rows = yield q.names_in_service()
-                raise unknown_dependency(job.name, each.job, [one["name"] for one in in_service])
+                raise unknown_dependency(job.name, dependency.job, [one["name"] for one in in_service])
             if row is not None:
-                _refuse_never_meeting(job, each, row, versions, now)
-            found.append((job_id, each.job, known or "" if row is None else row["job_id"]))
+                _refuse_never_meeting(job, dependency, row, versions, now)
+            found.append((job_id, dependency.job, known or "" if row is None else row["job_id"]))
     return found
 
 
@@ -114,11 +114,13 @@ def dependence(q: ColdQueries, asked: Mapping[int, Asked], now: datetime) -> Pla
     deleted: Rows = yield q.deleted_upstreams(job_keys=list(asked))
     rows = [*standing, *({**row, "needed_key": None} for row in deleted)]
     rows.sort(key=lambda row: (row["job_key"], row["name"]))
-    places: Rows = yield q.places_in_line(occurrence_ids=[id_ for each in asked.values() for id_ in each.in_line])
+    places: Rows = yield q.places_in_line(
+        occurrence_ids=[id_ for question in asked.values() for id_ in question.in_line]
+    )
     times = {
         row["occurrence_id"]: InLine(row["occurrence_id"], row["created_at"], row["covers_through"]) for row in places
     }
-    in_line = {key: tuple(times[id_] for id_ in each.in_line if id_ in times) for key, each in asked.items()}
+    in_line = {key: tuple(times[id_] for id_ in question.in_line if id_ in times) for key, question in asked.items()}
     wanted = [
         (row["needed_key"], row["needed_id"], instant)
         for row in rows
@@ -128,26 +130,26 @@ def dependence(q: ColdQueries, asked: Mapping[int, Asked], now: datetime) -> Pla
     runs = yield from _runs(q, wanted)
     return {
         key: Dependence(
-            tuple(_upstream(row, runs, in_line[key], each) for row in rows if row["job_key"] == key), in_line[key]
+            tuple(_upstream(row, runs, in_line[key], question) for row in rows if row["job_key"] == key), in_line[key]
         )
-        for key, each in asked.items()
+        for key, question in asked.items()
     }
 
 
 def _is_for_the_same_instant(asked: Asked, name: str) -> bool:
-    return any(each.job == name and each.within is None for each in asked.depends_on)
+    return any(dependency.job == name and dependency.within is None for dependency in asked.depends_on)
 
 
 def _runs(
     q: ColdQueries, wanted: Sequence[tuple[int, str, datetime]]
 ) -> PlainVerb[dict[tuple[int, datetime], UpstreamRun]]:
-    """Return what became of these instants of these jobs: of the instant's own occurrence, and of its repeats."""
+    """Return the runs of these jobs for these instants: the instant's own occurrence and its repeats."""
     if not wanted:
         return {}
     ids = {occurrence_id(job_id, instant): (key, instant) for key, job_id, instant in wanted}
     found: Rows = yield q.own_runs(occurrence_ids=list(ids))
     own = {ids[row["occurrence_id"]]: row for row in found}
-    # One that was moved stands at another time than its instant.
+    # A moved occurrence has another time than its instant.
     times = {(key, at) for key, _, instant in wanted for at in (instant, *_moved_to(own.get((key, instant))))}
     at: Rows = yield q.runs_at(asked=[{"job_key": key, "scheduled_for": when} for key, when in sorted(times)])
     made: dict[tuple[int, datetime], UpstreamRun] = {}

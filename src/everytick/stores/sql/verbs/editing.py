@@ -23,12 +23,12 @@ from everytick.stores.definitions import write_definition
 from everytick.stores.sql.commands import Ask, Forget, Found, KeyTaken, Rows, Verb, Versions, look, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
+from everytick.stores.sql.verbs.coming_into_force import go_by_version
 from everytick.stores.sql.verbs.creating import band_row, create_all, version_arguments
 from everytick.stores.sql.verbs.depending import depend, names_needed
 from everytick.stores.sql.verbs.facts import ask, write_fact
-from everytick.stores.sql.verbs.holding import foretell, held_job, revise, version_of, wake
+from everytick.stores.sql.verbs.locked_job import foretell, held_job, revise, version_of, wake
 from everytick.stores.sql.verbs.promises import edit_promises
-from everytick.stores.sql.verbs.turning import taking
 from everytick.stores.storing_rules import (
     forgettable,
     has_room,
@@ -50,7 +50,7 @@ def apply(q: ColdQueries, changes: Sequence[Edit], by: str) -> Verb[list[Stored]
     stored = yield from _rename_held(q, changes, known, now, by)
     stored |= yield from _put_held(q, changes, known, now, by)
     yield from depend(q, changes, stored, now)
-    made = {changes[place].name: each for place, each in stored.items()}
+    made = {changes[place].name: result for place, result in stored.items()}
     for place, change in in_order(changes):
         if isinstance(change, (Tell, Remove)):
             stored[place] = yield from _tell_or_remove(q, change, known, made.get(change.name), now, by)
@@ -64,9 +64,9 @@ def _hold_names(q: ColdQueries, changes: Sequence[Edit]) -> Verb[dict[str, Row]]
     for name, to in renamed.items():
         yield from _rename(q, name, to)
     yield from _make_room_for_names(q, [change.name for change in changes if isinstance(change, Put)])
-    # Those that others are to depend on are written too.
+    # The jobs that others depend on are locked too: they are marked as needed.
     names = sorted({renamed.get(change.name, change.name) for change in changes} | names_needed(changes))
-    # A statement that waits for a lock does not see the version that the lock's holder has written: ask again after it.
+    # A lock_names that has waited does not see what the lock's last holder wrote. So the jobs are read after it.
     yield q.lock_names(names=names)
     found: Rows = yield q.named_jobs(names=names)
     known = {row["name"]: row for row in found}
@@ -84,14 +84,14 @@ def _asked_version(row: Row, now: datetime) -> int:
 
 
 def _is_stored(row: Row, change: Put, now: datetime) -> Verb[bool]:
-    """Whether the definition that was asked for last says the same."""
+    """Whether the definition equals the one that was asked for last."""
     follows: int | None = row["follows"]
     if row["rollout"] is not None and is_lasting(change):
         return False
     if follows is None:
         return bool(row["definition"] == write_definition(change.job))
-    found: Found = yield Versions(tuple((row["job_key"], each) for each in {follows, follows + 1, row["version"]}))
-    editions = [each.edition for each in found.read.values()]
+    found: Found = yield Versions(tuple((row["job_key"], number) for number in {follows, follows + 1, row["version"]}))
+    editions = [version.edition for version in found.read.values()]
     named = change.policy is not None
     return len(editions) > 1 and is_asked(editions, change.job, now, is_lasting=is_lasting(change), is_named=named)
 
@@ -118,7 +118,7 @@ def _make_room_for_names(q: ColdQueries, names: Sequence[str]) -> Verb[None]:
 def _rename_held(
     q: ColdQueries, changes: Sequence[Edit], known: dict[str, Row], now: datetime, by: str
 ) -> Verb[dict[int, Stored]]:
-    """Give each job that was renamed a version that says so."""
+    """Give each renamed job a version with its new name."""
     stored: dict[int, Stored] = {}
     for place, change in enumerate(changes):
         if isinstance(change, Rename):
@@ -158,7 +158,7 @@ def _tell_or_remove(
     now: datetime,
     by: str,
 ) -> Verb[Stored]:
-    """Do the change to a job that is held, or that this transaction has made or brought back."""
+    """Make the change to a job that is locked, or that this transaction created or brought back."""
     row, changed = known.get(change.name), True
     if made is not None:
         id_, version = made.job_id, made.version
@@ -180,7 +180,7 @@ def _tell_or_remove(
 
 
 def remove(q: ColdQueries, job_key: int, retire_after: timedelta, now: datetime, by: str) -> Verb[None]:
-    """Take a job that is held out of service."""
+    """Take a locked job out of service."""
     yield q.remove_job(job_key=job_key, removed_at=now, removed_by=by)
     yield q.retire_job(job_key=job_key, retire_at=now + retire_after, needs=RETIRED)
     yield q.recheck_promises(job_key=job_key, now=now)
@@ -209,8 +209,8 @@ def _edit(q: ColdQueries, row: Row, change: Put | None, job: Job, now: datetime,
     made = numbered(editions, newest, by)
     for edition in made:
         yield Forget(job_key, edition.job.version)
-    yield many(q.add_version, [version_arguments(job_key, each, each.job.version, now) for each in made])
-    yield q.add_bands(bands=[band_row(job_key, each.job, each.job.version) for each in made])
+    yield many(q.add_version, [version_arguments(job_key, edition, edition.job.version, now) for edition in made])
+    yield q.add_bands(bands=[band_row(job_key, edition.job, edition.job.version) for edition in made])
     yield from _edit_rows(q, job_key, made, readable if is_readable else (), oldest, now)
     yield from wake(q, job_key, now)
     return Stored(row["job_id"], asked_edition(made, now).job.version, changed=True)
@@ -240,7 +240,7 @@ def _edit_rows(
         return
     narrowed_at = now if before is not None and before.settings.recovery != job.settings.recovery else None
     yield q.edit_state(job_key=job_key, version=newest, oldest_version=oldest, needs=job.needs, narrowed_at=narrowed_at)
-    yield from taking(q, job_key, job, job.version)
+    yield from go_by_version(q, job_key, job, job.version)
     if job.settings.horizon is None:
         yield q.purge_coming(job_key=job_key)
     depends_on = job.settings.depends_on
@@ -249,7 +249,7 @@ def _edit_rows(
     yield from edit_promises(q, job_key, known, job, now)
     if not job.enabled:
         yield q.put_all_back_in_line(job_key=job_key, now=now)
-    elif not all(each.job.enabled for each in known) or not known:
+    elif not all(edition.job.enabled for edition in known) or not known:
         yield q.let_waits_go(job_key=job_key, now=now)
 
 
@@ -262,9 +262,9 @@ def _needs(changes: Sequence[Edit]) -> list[str]:
 def _moved(changes: Sequence[Edit], stored: Mapping[int, Stored]) -> list[str]:
     """Return the jobs whose next run may differ now. A new job has its first one already, unless it is paused."""
     found = {
-        each.job_id: None
-        for place, each in stored.items()
-        if each.changed and not _moves_no_instant(changes[place], each)
+        result.job_id: None
+        for place, result in stored.items()
+        if result.changed and not _moves_no_instant(changes[place], result)
     }
     return list(found)
 

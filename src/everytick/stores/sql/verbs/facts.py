@@ -20,7 +20,7 @@ from everytick.stores.sql.commands import Ask, Create, EndUnowned, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs import backfills, limiting
-from everytick.stores.sql.verbs.holding import foretell, held_job, revise, taking_requests, version_of, wake
+from everytick.stores.sql.verbs.locked_job import foretell, held_job, revise, taking_requests, version_of, wake
 from everytick.stores.storing_rules import as_stored
 
 
@@ -82,7 +82,7 @@ def _pause(q: ColdQueries, job_key: int, fact: facts.Pause, now: datetime) -> Ve
 
 
 def _adjust(q: ColdQueries, job_key: int, fact: Adjusts, now: datetime) -> Verb[bool]:
-    """Say what becomes of one instant, with what was said before. Return whether that changes anything."""
+    """Add an adjustment to those of its instant. Return whether it changes anything."""
     found: Rows = yield q.adjustment_at(job_key=job_key, instant_at=fact.at)
     [decided] = yield q.decided_through(job_key=job_key, now=now)
     before = rows.adjustment(found[0]) if found else None
@@ -169,7 +169,7 @@ def _key_use(q: ColdQueries, job_key: int, job_id: str, asked: Request) -> Verb[
 
 
 def use_key(q: ColdQueries, job_key: int, job_id: str, asked: Request) -> Verb[None]:
-    """Note that a key is used once more that a caller has named."""
+    """Count one more use of a key that a caller gave."""
     if has_key_of_its_own(asked):
         key = {"job_key": job_key, "cause": asked.cause, "key": asked.key}
         yield q.use_key(**key, nth=asked.nth, call=asked.call, occurrence_id=asked.occurrence_id(job_id))

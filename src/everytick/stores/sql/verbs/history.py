@@ -1,26 +1,26 @@
 """history, whole, existing and spans: queries about the past."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from everytick.domain import ids
 from everytick.domain.codes import STATUS_CODE
 from everytick.domain.decisions import Span, Why
-from everytick.domain.lookups import Spans, SpansOfJobs
+from everytick.domain.lookups import ExistingIds, IdRange, MissedSpans, OccurrenceStatuses, Spans, SpansOfJobs
 from everytick.domain.occurrence import Occurrence
-from everytick.domain.statuses import ACTIVE
+from everytick.domain.statuses import ACTIVE, OccurrenceStatus
 from everytick.errors import NotFound
-from everytick.stores.base import HistoryFilter, IdRange, Page, Whole, WholeRuns, task_run, whole_of
+from everytick.stores.base import HistoryFilter, Page, Whole, WholeRuns, task_run, whole_of
 from everytick.stores.open_requests import as_asked
 from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Found, Rows, Verb, Versions
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Query, Row
 from everytick.stores.sql.verbs.backfills import NO_INSTANT
-from everytick.stores.sql.verbs.holding import version_of
 from everytick.stores.sql.verbs.job_records import job_key
+from everytick.stores.sql.verbs.locked_job import version_of
 
 _CURSOR = re.compile(r"(\S+) (occ_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
@@ -83,13 +83,16 @@ def whole(q: ColdQueries, occurrence_id: str) -> Verb[Whole]:
     record = rows.occurrence(row)
     runs = {run["task"]: rows.run_state(run) for run in (yield q.runs_of(handles=[row["handle"]]))}
     attempts: Rows = yield q.attempts_of(handle=row["handle"])
-    names = yield from _tasks_in_order(row, {*runs, *(each["task"] for each in attempts)})
+    names = yield from _tasks_in_order(row, {*runs, *(attempt["task"] for attempt in attempts)})
     task_ids = {name: ids.task_id(record.job_id, name) for name in names}
-    ordered = sorted(attempts, key=lambda each: (names.index(each["task"]), each["number"]))
+    ordered = sorted(attempts, key=lambda attempt: (names.index(attempt["task"]), attempt["number"]))
     return whole_of(
         record,
         tuple(task_run(record.id, task_ids[name], name, run) for name in names if (run := runs.get(name)) is not None),
-        tuple((each["task"], rows.attempt(each, ids.run_id(record.id, task_ids[each["task"]]))) for each in ordered),
+        tuple(
+            (attempt["task"], rows.attempt(attempt, ids.run_id(record.id, task_ids[attempt["task"]])))
+            for attempt in ordered
+        ),
     )
 
 
@@ -120,15 +123,18 @@ def _tasks_in_order(row: Row, known: Iterable[str]) -> Verb[list[str]]:
     return names + sorted(set(known).difference(names))
 
 
-def existing(q: ColdQueries, occurrence_ids: Collection[str] | IdRange) -> Verb[frozenset[str]]:
-    """Return those of these ids that have an occurrence; of a range, also those that are asked for."""
-    if isinstance(occurrence_ids, IdRange):
-        ends = {"first_occurrence_id": occurrence_ids.first, "last_occurrence_id": occurrence_ids.last}
-        found: Rows = yield q.existing_between(**ends, limit=occurrence_ids.limit + 1)
-        ids_ = [row["occurrence_id"] for row in found if row["occurrence_id"] != NO_INSTANT]
-        return frozenset(ids_[: occurrence_ids.limit])
-    found = yield q.existing(occurrence_ids=occurrence_ids)
+def existing(q: ColdQueries, asked: ExistingIds) -> Verb[frozenset[str]]:
+    """Return those of these ids that have an occurrence."""
+    found: Rows = yield q.existing(occurrence_ids=asked.occurrence_ids)
     return frozenset(row["occurrence_id"] for row in found)
+
+
+def existing_between(q: ColdQueries, asked: IdRange) -> Verb[frozenset[str]]:
+    """Return the first ids in a range that have an occurrence or are asked for."""
+    ends = {"first_occurrence_id": asked.first, "last_occurrence_id": asked.last}
+    found: Rows = yield q.existing_between(**ends, limit=asked.limit + 1)
+    ids_ = [row["occurrence_id"] for row in found if row["occurrence_id"] != NO_INSTANT]
+    return frozenset(ids_[: asked.limit])
 
 
 def spans(q: ColdQueries, asked: Spans) -> Verb[list[Span]]:
@@ -148,6 +154,19 @@ def spans_of_jobs(q: ColdQueries, asked: SpansOfJobs) -> Verb[dict[str, tuple[Sp
     for row in overlapping:
         found.setdefault(ids_[row["job_key"]], []).append(_span(row))
     return {job_id: tuple(own) for job_id, own in found.items()}
+
+
+def missed_spans(q: ColdQueries, asked: MissedSpans) -> Verb[list[tuple[str, Span]]]:
+    """Return the newest spans of missed instants of all jobs."""
+    found: Rows = yield q.missed_spans(begin_after=asked.after, limit=asked.limit)
+    return [(row["job_id"], _span(row)) for row in found]
+
+
+def statuses(q: ColdQueries, asked: OccurrenceStatuses) -> Verb[dict[str, OccurrenceStatus]]:
+    """Return the status of each of these occurrences that there is."""
+    ids_ = list(asked.occurrence_ids)
+    found: Rows = (yield q.statuses_of(occurrence_ids=ids_)) if ids_ else ()
+    return {row["occurrence_id"]: row["status"] for row in found}
 
 
 def _span(row: Row) -> Span:

@@ -61,8 +61,8 @@ def _records(found: Rows) -> Verb[list[JobRecord]]:
 
 
 def _windows(newest: Sequence[Edition], found: Rows) -> Verb[dict[str, tuple[Edition, ...]]]:
-    """Return, by the id of each job whose newest version follows a window, that of the window and the next one."""
-    after = {each.job.id: each.follows for each in newest if each.follows is not None}
+    """Return the editions around the window for each job whose newest version follows one, by job id."""
+    after = {edition.job.id: edition.follows for edition in newest if edition.follows is not None}
     if not after:
         return {}
     keys = {row["job_id"]: row["job_key"] for row in found}
@@ -104,7 +104,7 @@ def look(job_ids: Collection[str]) -> Verb[dict[str, JobSnapshot]]:
 
 
 def parked(q: ColdQueries, _: ParkedJobs) -> Verb[dict[str, str]]:
-    """Return why each job in service is parked that is, by name."""
+    """Return the parked jobs in service with the reasons, by name."""
     return {row["name"]: row["parked_reason"] for row in (yield q.parked_jobs())}
 
 
@@ -116,7 +116,7 @@ def show_unreadable(q: ColdQueries, found: Sequence[Mapping[str, Any]]) -> Verb[
 def look_again(q: ColdQueries) -> Verb[None]:
     """Clear the mark of jobs that this process can read: it may be a newer everytick."""
     for row in (yield q.unreadable_jobs()):
-        waiting = tuple((row["job_key"], each) for each in range(row["oldest_version"], row["version"] + 1))
+        waiting = tuple((row["job_key"], version) for version in range(row["oldest_version"], row["version"] + 1))
         found: Found = yield Versions(waiting)
         if not found.broken and len(found.read) == len(waiting):
             yield q.unpark(job_key=row["job_key"])
@@ -144,4 +144,4 @@ def editions(q: ColdQueries, asked: Editions) -> Verb[list[Edition]]:
     if asked.at is not None:
         wanted |= {row["version"] for row in (yield q.version_at(job_key=key, instant_at=asked.at))}
     found: Found = yield Versions(tuple((key, version) for version in sorted(wanted)))
-    return [found.read[each].edition for each in sorted(found.read)]
+    return [found.read[key].edition for key in sorted(found.read)]

@@ -1,4 +1,4 @@
-"""Limits and brakes: what people say of a reach, and what a claim gives where one is limited or braked.
+"""Limits and brakes: how people change those of a reach, and what a claim gives where one holds.
 
 A claim reads how many run and have started under the lock of their reach, in a later statement than the one that took
 the lock: so two claims never give the same place away. What people say stops all claims for a moment: a claim comes
@@ -48,7 +48,7 @@ from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 
 _TRIES = 5
-"""How often a claim chooses anew that lost what it chose to other claims. The bell rings if the last try did too."""
+"""How often a claim tries again after other claims took its choice. After the last try it rings the bell."""
 
 
 class _Ready(NamedTuple):
@@ -72,7 +72,7 @@ class _Use:
 
 
 def say(q: ColdQueries, subject: str, fact: Limiting) -> Verb[Receipt]:
-    """Write what people say of a reach. What runs of it now counts."""
+    """Write what people say of a reach. Running occurrences count against the new limit."""
     name = reach_name(subject)
     yield q.stop_limited_claims()
     yield q.stop_claims()
@@ -136,7 +136,7 @@ def limits(q: ColdQueries, _: LimitsAndBrakes) -> Verb[Limits]:
 
 
 def opens_at(q: ColdQueries) -> Verb[datetime | None]:
-    """Return when a reach opens of which nothing may start now, if time alone decides that."""
+    """Return when the next full or braked reach opens, if time alone opens it."""
     now: datetime = yield Ask.NOW
     known: dict[str, Reach] = yield from _reaches(q)
     uses: dict[str, _Use] = yield from _uses(q, known.values(), now)
@@ -180,7 +180,7 @@ def _sort_into_lanes(
     lanes: Rows = yield q.known_lanes()
     texts = {row["needs"] for row in lanes}
     unsorted = met_lanes(scope.met, texts)
-    yield q.ripen_lanes(needs=unsorted, now=now)
+    yield q.release_early_in_lanes(needs=unsorted, now=now)
     seen: dict[str, tuple[list[Row], Found]] = yield from _first_of_all(q, scope, unsorted, limit, now)
     first: dict[str, list[_Ready]] = {}
     while unsorted:
@@ -368,7 +368,9 @@ def _uses(q: ColdQueries, reaches: Iterable[Reach], now: datetime) -> Verb[dict[
     by_place = {row["place"]: row for row in found}
     uses = {}
     for reach in asked:
-        own = [(window, by_place[place]) for place, (each, window) in enumerate(placed) if each is reach]
+        own = [
+            (window, by_place[place]) for place, (placed_reach, window) in enumerate(placed) if placed_reach is reach
+        ]
         last = {window: row["nth_started_at"] for window, row in own}
         uses[reach.name] = _Use(
             counts.get(reach.name, 0),
@@ -397,7 +399,7 @@ def _read_reaches(q: ColdQueries, rows: Rows) -> Verb[dict[str, Reach]]:
                 row["until_at"],
                 row["reason"],
                 row["braked_by"],
-                *(None if row[each] is None else schedule(row[each]) for each in ("begins", "ends")),
+                *(None if row[column] is None else schedule(row[column]) for column in ("begins", "ends")),
             )
         )
     return {row["reach"]: _reach(row, tuple(brakes.get(row["reach"], ()))) for row in rows}
@@ -419,7 +421,7 @@ def _rate(count: int | None, per: int | None, burst: bool | None) -> Rate | None
 
 
 def _keep_reach(q: ColdQueries, reach: Reach) -> Verb[None]:
-    """Write the reach as it is now. One for which nothing holds any more is forgotten."""
+    """Write the reach as it is now. Delete it if it has no limit, brake or release any more."""
     yield q.forget_brakes(reach=reach.name)
     if reach.is_empty:
         yield q.forget_starts_of(reach=reach.name)

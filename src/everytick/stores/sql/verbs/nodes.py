@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from everytick.domain.nodes import NodeFacts, facts_from
 from everytick.domain.notes import HandedAttempt
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, NodeRecord, NodeScope, Orders
+from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, NodeRecord, Nodes, NodeScope, Orders
 from everytick.stores.sql.commands import Ask, Claims, Found, Rows, Verb, Versions
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
@@ -54,8 +54,8 @@ def orphans(
 ) -> Verb[list[Claim]]:
     """Take over the claims in `keys`, and those of each silent node whose `beats` still has the value named.
 
-    What cannot be read here is left to a reaper that can decide about it. A wait for a retry lost nothing, since no
-    attempt of it was running: it is only freed.
+    A claim that this process cannot read is left to another reaper. A wait for a retry is only freed: no attempt was
+    running.
     """
     named = [{"handle": key.handle, "fence": key.fence, "claim_token": key.token} for key in keys]
     held: Rows = yield q.orphaned(silent=_silent(silent), keys=named)
@@ -126,7 +126,7 @@ def leave(q: ColdQueries, node: str) -> Verb[None]:
     yield q.leave(node_id=node, now=(yield Ask.NOW))
 
 
-def nodes(q: ColdQueries) -> Verb[list[NodeRecord]]:
+def nodes(q: ColdQueries, _: Nodes) -> Verb[list[NodeRecord]]:
     """Return every node that has beaten and every other owner of an occurrence, by id."""
     overdue: dict[str, list[ClaimKey]] = {}
     for row in (yield q.overdue(now=(yield Ask.NOW))):

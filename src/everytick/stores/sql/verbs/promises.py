@@ -1,4 +1,4 @@
-"""promises, commit_promises, promised and breaches: what jobs have promised, and what became of it."""
+"""promises, commit_promises, promised and breaches: the promises of jobs, and which were broken."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -39,7 +39,7 @@ def promises(q: ColdQueries, scope: NodeScope, limit: int) -> Verb[DuePromises]:
         found: Rows = yield q.promises_due(
             now=now, patient_at=now - JUDGED_BY_ANY_AFTER, met=scope.met, job_ids=unreadable, limit=max(limit, 0)
         )
-        # Before the runs and spans: what is decided meanwhile is then among them.
+        # Read before the runs and spans, so that these have whatever is decided in between.
         seen = yield commands.look({row["job_id"] for row in found})
         more = {row["job_id"] for row in found} - seen.keys()
         if not more:
@@ -117,19 +117,22 @@ def commit_promises(q: ColdQueries, judgements: Sequence[Judgement], told: Seque
     if not judgements:
         return []
     judged = [
-        {"job_id": each.job_id, "kind": str(each.state.kind), "revision": each.state.revision} for each in judgements
+        {"job_id": judgement.job_id, "kind": str(judgement.state.kind), "revision": judgement.state.revision}
+        for judgement in judgements
     ]
     held: Rows = yield q.hold_promises(judged=judged)
     keys = {(row["job_id"], row["kind"]): row["job_key"] for row in held}
-    firsts = {(each.job_id, str(each.state.kind)): each for each in reversed(judgements)}
-    kept = [(keys[key], each) for key, each in firsts.items() if key in keys]
-    yield many(q.settle_promise, [_state_arguments(key, each.state) for key, each in kept])
-    yield many(q.write_breach, [_breach_arguments(key, breach) for key, each in kept for breach in each.breaches])
+    firsts = {(judgement.job_id, str(judgement.state.kind)): judgement for judgement in reversed(judgements)}
+    kept = [(keys[key], judgement) for key, judgement in firsts.items() if key in keys]
+    yield many(q.settle_promise, [_state_arguments(key, judgement.state) for key, judgement in kept])
+    yield many(
+        q.write_breach, [_breach_arguments(key, breach) for key, judgement in kept for breach in judgement.breaches]
+    )
     now: datetime = yield Ask.NOW
-    broken = sorted({key for key, each in kept if each.breaches})
+    broken = sorted({key for key, judgement in kept if judgement.breaches})
     yield many(q.forget_breaches, [{"job_key": key, "forgotten_at": now - BREACHES_KEPT} for key in broken])
-    written = [each for _, each in kept]
-    return [Commit.COMMITTED if any(each is one for one in written) else Commit.STALE for each in judgements]
+    written = [judgement for _, judgement in kept]
+    return [Commit.COMMITTED if any(judgement is one for one in written) else Commit.STALE for judgement in judgements]
 
 
 def _told_arguments(told: OwedBreach) -> dict[str, Any]:
@@ -173,7 +176,7 @@ def _breach_arguments(job_key: int, breach: Breach) -> dict[str, Any]:
 
 
 def promised(q: ColdQueries, asked: Promises) -> Verb[list[PromiseRecord]]:
-    """Return where the promises of these jobs, or of all, stand; those first that are looked at soonest."""
+    """Return the promises of these jobs, or of all. Those that are judged soonest come first."""
     found: Rows = yield q.promise_records(
         is_any=asked.job_ids is None, job_ids=list(asked.job_ids or ()), limit=max(asked.limit, 0)
     )
@@ -206,7 +209,7 @@ def edit_promises(q: ColdQueries, job_key: int, known: Sequence[Edition], job: J
     """
     kinds = [str(kind) for kind in promises_of(job.settings)]
     is_whole = bool(known) and known[0].job.version == 1
-    if not kinds and is_whole and not any(promises_of(each.job.settings) for each in known):
+    if not kinds and is_whole and not any(promises_of(version.job.settings) for version in known):
         return
     yield q.withdraw_breaches(job_key=job_key, now=now, kinds=kinds, is_withdrawn=True)
     yield q.drop_promises(job_key=job_key, kinds=kinds)

@@ -3,7 +3,7 @@
 from everytick.stores.sql.commands import Referenced, Verb, together
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
-from everytick.stores.sql.verbs.holding import held_job
+from everytick.stores.sql.verbs.locked_job import held_job
 from everytick.stores.sql.verbs.rollups import count_deleted
 from everytick.stores.storing_rules import refuse_purge
 

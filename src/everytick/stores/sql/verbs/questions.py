@@ -11,9 +11,13 @@ from everytick.domain.lookups import (
     Breaches,
     ComingRuns,
     Editions,
+    ExistingIds,
+    IdRange,
     LaterRequests,
     LimitsAndBrakes,
+    MissedSpans,
     NewestBackfills,
+    OccurrenceStatuses,
     ParkedJobs,
     Promises,
     Spans,
@@ -27,6 +31,7 @@ from everytick.domain.questions import (
     DAY,
     LATEST,
     LOOKED_UP,
+    MOST_IN_A_LANE,
     RUNS_MEASURED,
     Alike,
     Bucket,
@@ -46,23 +51,26 @@ from everytick.domain.questions import (
     Lengths,
     Question,
     QuestionBatch,
+    QueueWait,
     Tally,
     TimeWindow,
+    WaitingInQueues,
     buckets_of,
     days_of,
     failures_of,
     lengths_of,
     step_of,
     tally_of,
+    waits_of,
     why_of,
     with_headlines,
 )
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.stores.base import WholeRuns
+from everytick.stores.base import Nodes, WholeRuns
 from everytick.stores.sql.commands import Ask, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
-from everytick.stores.sql.verbs import backfills, coming, definers, history, job_records, limiting, promises
+from everytick.stores.sql.verbs import backfills, coming_runs, definers, history, job_records, limiting, nodes, promises
 from everytick.stores.sql.verbs.rollups import numbers
 
 A = TypeVar("A")
@@ -99,6 +107,11 @@ def _last_runs(q: ColdQueries, asked: LastRuns) -> Verb[dict[str, tuple[Glance, 
     return {job_id: tuple(runs) for job_id, runs in by_job.items()}
 
 
+def _waits(q: ColdQueries, _: WaitingInQueues) -> Verb[tuple[QueueWait, ...]]:
+    found: Rows = yield q.waiting_by_needs(now=(yield Ask.NOW), limit=MOST_IN_A_LANE)
+    return waits_of((row["needs"], row["count"], row["since_at"]) for row in found)
+
+
 def _counts(q: ColdQueries, asked: Counts) -> Verb[Tally]:
     span = {"begin_after": asked.after or _FIRST, "end_through": asked.through or _LAST, "limit": COUNTED + 1}
     if asked.job_id is None:
@@ -113,7 +126,7 @@ def _counts(q: ColdQueries, asked: Counts) -> Verb[Tally]:
 
 
 def _kept(q: ColdQueries, asked: Counts) -> Verb[dict[OccurrenceStatus, int]]:
-    """Return how many ends of each status are kept in the steps of time that have the span asked about."""
+    """Return how many ends of each status the rollups have in the steps of time that cover the asked span."""
     now = yield Ask.NOW
     after, through = asked.after or _FIRST, asked.through or _LAST
     is_day = asked.job_id is not None or after < now - CELLS_KEPT
@@ -130,7 +143,10 @@ def _kept(q: ColdQueries, asked: Counts) -> Verb[dict[OccurrenceStatus, int]]:
 
 
 def _estimated(kept: Mapping[OccurrenceStatus, int], looked_at: Tally, own: Tally) -> Tally:
-    """Return what is kept, and of what has no end what was counted; of one cause, the share that was counted."""
+    """Estimate the count of each status: ended ones from the rollups, others from the sample.
+
+    If only one cause was asked for, the count is scaled by the share of that cause in the sample.
+    """
     counts = []
     for status, count in looked_at.counts:
         counts.append((status, round(max(kept.get(status, 0), count) * own.of(status) / count)))
@@ -169,7 +185,7 @@ def _buckets_of_jobs(q: ColdQueries, asked: Buckets) -> Verb[tuple[Bucket, ...]]
 
 
 def _lengths(q: ColdQueries, asked: Lengths) -> Verb[dict[str, JobLengths]]:
-    """Return the lengths of few jobs from their runs, and those of many as they were measured last."""
+    """Return the lengths of up to `LOOKED_UP` jobs from their runs. Those of more jobs were measured before."""
     ids = asked.job_ids
     if ids is None:
         some: Rows = yield q.some_jobs(limit=LOOKED_UP + 1)
@@ -189,7 +205,7 @@ def _measured(row: Row) -> JobLengths:
 
 def _lengths_of_runs(q: ColdQueries, ids: Sequence[str]) -> Verb[dict[str, JobLengths]]:
     rows: Rows = yield q.latest_lengths(job_ids=ids, most=RUNS_MEASURED, latest=LATEST)
-    found = {row["job_id"]: lengths_of(each * MICROSECOND for each in numbers(row["took"])) for row in rows}
+    found = {row["job_id"]: lengths_of(micros * MICROSECOND for micros in numbers(row["took"])) for row in rows}
     return {job_id: lengths for job_id, lengths in found.items() if lengths is not None}
 
 
@@ -215,10 +231,10 @@ def _alike(q: ColdQueries, asked: Alike) -> Verb[tuple[FailureKind, ...]]:
     tail: Rows = yield q.tail_failures(since_at=asked.since, limit=MOST_OF_TAIL)
     kinds = [
         *map(_kind, counted),
-        *(each for each in map(_lone, tail) if asked.fingerprint in (None, each.fingerprint)),
+        *(kind for kind in map(_lone, tail) if asked.fingerprint in (None, kind.fingerprint)),
     ]
     found = failures_of(kinds, asked.limit)
-    errors: Rows = yield q.errors_of(occurrence_ids=[each.last_id for each in found])
+    errors: Rows = yield q.errors_of(occurrence_ids=[kind.last_id for kind in found])
     return with_headlines(found, {row["occurrence_id"]: row["error"] for row in errors})
 
 
@@ -276,6 +292,7 @@ def _several(q: ColdQueries, asked: QuestionBatch) -> Verb[tuple[Any, ...]]:
 _ANSWERS: Mapping[type[Question[Any]], Callable[[ColdQueries, Any], Verb[Any]]] = {
     TimeWindow: _window,
     LastRuns: _last_runs,
+    WaitingInQueues: _waits,
     Counts: _counts,
     Buckets: _buckets,
     Lengths: _lengths,
@@ -285,10 +302,15 @@ _ANSWERS: Mapping[type[Question[Any]], Callable[[ColdQueries, Any], Verb[Any]]] 
     ParkedJobs: job_records.parked,
     Editions: job_records.editions,
     LaterRequests: job_records.later,
-    ComingRuns: coming.coming,
+    ComingRuns: coming_runs.coming,
     NewestBackfills: backfills.backfills,
     Spans: history.spans,
     SpansOfJobs: history.spans_of_jobs,
+    MissedSpans: history.missed_spans,
+    OccurrenceStatuses: history.statuses,
+    ExistingIds: history.existing,
+    IdRange: history.existing_between,
+    Nodes: nodes.nodes,
     WholeRuns: history.wholes,
     Promises: promises.promised,
     Breaches: promises.breaches,

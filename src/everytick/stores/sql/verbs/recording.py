@@ -12,8 +12,8 @@ from everytick.domain.steps import bounded, failed_at
 from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Ask, Rows, Verb, many
 from everytick.stores.sql.queries import ColdQueries
-from everytick.stores.sql.verbs.holding import held_job, version_of, wake
 from everytick.stores.sql.verbs.job_records import job_key
+from everytick.stores.sql.verbs.locked_job import held_job, version_of, wake
 from everytick.stores.storing_rules import own_overrides
 
 
@@ -25,7 +25,7 @@ def record(q: ColdQueries, job_id: str, fired: Fired) -> Verb[list[int | None]]:
         jobs[version] = (yield from version_of(key, version)).job
     made = [_occurrence(key, jobs[run.creation.version], run) for run in fired.runs]
     # Before the job is locked, as in every verb: two transactions may write one text at once.
-    yield q.know_needs(texts=sorted({each["needs"] for each in made}))
+    yield q.know_needs(texts=sorted({row["needs"] for row in made}))
     yield from held_job(q, job_id)
     now: datetime = yield Ask.NOW
     [decided] = yield q.decided_through(job_key=key, now=now)
@@ -39,7 +39,7 @@ def record(q: ColdQueries, job_id: str, fired: Fired) -> Verb[list[int | None]]:
     yield many(q.add_span, [rows.span_arguments(key, span) for span in spans])
     yield from _note_ends(q, key, fired, handles, new, decided["watermark"])
     for owner in sorted({run.owner for run in fired.runs if run.owner is not None}):
-        # Like a claim it is a sign of life: others must not take its owner for dead at once.
+        # A record is a sign of life, as a claim is: no reaper must take these runs over at once.
         yield q.hear(node_id=owner, now=now, facts=None)
     yield from wake(q, key, now)
     return handles
@@ -126,7 +126,7 @@ def _note_ends(
         end_started_at=None if last is None else last.started_at,
         end_at=None if last is None else last.ended_at,
         end_occurrence_id=None if last is None else last.creation.id,
-        # A run that was recorded before was counted then.
+        # A run that was recorded by an earlier call was counted then.
         runs=sum(1 for run in new if run.ended_at is not None and run.started_at is not None),
         error=failures[-1] if failures else None,
         failed_at=failed_at(row for run in new for row in run.rows),

@@ -72,8 +72,9 @@ def _unseen(q: ColdQueries, last: int, limit: int, now: datetime) -> Verb[Row]:
     """
     unseen: Row
     [unseen] = yield q.next_ended(last_handle=last, limit=limit)
-    if not unseen["count"] or (unseen["is_over"] and unseen["count"] == unseen["top"] - last):
-        return {**unseen, "waiting": (), "gaps": ()}
+    handles = min(limit, unseen["newest"] - last)
+    if handles <= 0 or (unseen["is_over"] and unseen["count"] == handles):
+        return {**unseen, "top": last + unseen["count"], "waiting": (), "gaps": ()}
     [unseen] = yield q.unseen(last_handle=last, limit=limit, young_at=now - PASSED_AFTER)
     if len(numbers(unseen["waiting"])) > FEW_SHARE * limit:
         [unseen] = yield q.unseen(last_handle=last, limit=limit, young_at=now - CROWD_PASSED_AFTER)
@@ -96,13 +97,24 @@ def _walk_on(q: ColdQueries, last: int, unseen: Row, now: datetime) -> Verb[None
     left_out = [*waiting, *gaps]
     these = {**between, "left_out": left_out, "is_whole": not left_out}
     yield q.fold_between(**these)
-    # PostgreSQL writes several tables by one statement, which reads the occurrences fewer times.
-    if q.fold_days_between is not None:
-        yield q.fold_days_between(**these)
-    if q.touch_lengths_between is not None:
-        yield q.touch_lengths_between(**between)
+    yield from _fold_days(q, these)
     if unseen["has_others"]:
         yield from _keep_failures(q, (yield q.failed_between(**between, left_out=left_out)))
+
+
+def _fold_days(q: ColdQueries, these: Row) -> Verb[None]:
+    """Add the same to the days of their jobs, which then have to be measured again.
+
+    PostgreSQL has done both by one statement for several tables. SQLite sums the days once, in a table in memory.
+    """
+    make, add, touch, forget = q.make_ended_day, q.add_ended_days, q.touch_lengths_of_days, q.forget_ended_days
+    if q.sum_ended_days is None or make is None or add is None or touch is None or forget is None:
+        return
+    yield make()
+    yield q.sum_ended_days(**these)
+    yield add()
+    yield touch()
+    yield forget()
 
 
 def numbers(found: str | Sequence[int]) -> Sequence[int]:

@@ -90,6 +90,7 @@ create table job_state (
   other_success_at integer,
   other_success_id blob,
   narrowed_at integer,
+  stopped_at integer,
   keep_success integer,
   keep_failure integer,
   keep_last integer not null,
@@ -178,7 +179,7 @@ create index request_due on request (job_key, due_at);
 -- By the id of what it asks for it is seen and canceled before a plan has answered it.
 create index request_id on request (id);
 
--- How often a key was used that somebody named, for which occurrence and by which call; forgotten with the occurrence.
+-- How often a key that a caller named was used, for which occurrence and by which call; forgotten with the occurrence.
 create table request_key (
   job_key integer not null references job,
   cause integer not null references cause,
@@ -247,6 +248,7 @@ create table span (
   count integer
 ) strict;
 create index span_job on span (job_key, span_through);
+create index span_missed on span (span_through) where status = 16;
 
 -- Where each promise of a job stands; only jobs with promises have rows. check_at is when the next breach could be there,
 -- broken_for names the breach that goes on.
@@ -735,7 +737,7 @@ select 'occ_' || lower(substr(hex(c.id), 1, 8) || '-' || substr(hex(c.id), 9, 4)
           from request where due_at > 0) c
   join job j on j.job_key = c.job_key;
 
--- What people have said of single instants that are not decided yet.
+-- Adjustments of instants that are not decided yet.
 create view adjustments as
 select j.id as job_id, j.name as job, «utc a.instant_at» as instant, a.kind,
        «utc a.moved_to_at» as moved_to, a.payload, a.overrides, a.reason, a.adjusted_by, «utc a.told_at» as told_at
