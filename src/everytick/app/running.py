@@ -464,8 +464,9 @@ def _unsendable(jobs: Iterable[Job], settings: NodeSettings) -> Iterator[str]:
     from everytick.domain.notices import NoticeKind
 
     for job in jobs if settings.smtp is None else ():
-        wanted = (receivers_of(job, kind) for kind in NoticeKind)
-        if any(text.startswith('{"email":') for found in wanted if found is not None for text in found.receivers):
+        notices = (receivers_of(job, kind) for kind in NoticeKind)
+        texts = (text for notice in notices if notice is not None for text in notice.receivers)
+        if any(text.startswith('{"email":') for text in texts):
             yield job.name
 
 

@@ -67,7 +67,7 @@ class JobsFolder:
     @property
     def jobs(self) -> list[Job]:
         """The jobs that the files define now."""
-        return [found.job for found in self._folder.jobs.values()]
+        return [definition.job for definition in self._folder.jobs.values()]
 
     def warn_of_unknown(self, why: Callable[[Job], str]) -> None:
         """Log which jobs this node cannot run, now and after every change; `why` tells the reason."""

@@ -243,10 +243,10 @@ def _head(what: str, files: Sequence[str]) -> list[str]:
 
 
 def _told(findings: Sequence[Findings], strict: bool) -> int:
-    left = [left_out for found in findings for left_out in found.left]
+    left = [left_out for finding in findings for left_out in finding.left]
     for left_out in left:
         say(str(left_out), mark="yellow")
-    jobs = sum(len(found.jobs) for found in findings)
+    jobs = sum(len(finding.jobs) for finding in findings)
     say(f"{_count(jobs, 'job')} imported, {_count(len(left), 'thing')} not carried over")
     if packages := _called_packages(findings):
         listed = ", ".join(f'"{shown(package)}"' for package in packages)
@@ -256,7 +256,7 @@ def _told(findings: Sequence[Findings], strict: bool) -> int:
 
 def _called_packages(findings: Sequence[Findings]) -> list[str]:
     """Return the packages of the functions that imported jobs call."""
-    called = [dict(job.parts).get("call") for found in findings for job in found.jobs]
+    called = [dict(job.parts).get("call") for finding in findings for job in finding.jobs]
     return sorted({str(call).partition(":")[0].partition(".")[0] for call in called if call})
 
 

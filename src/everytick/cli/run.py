@@ -176,15 +176,15 @@ async def _is_left(app: Everytick, now: datetime) -> bool:
         return True
     statuses = (Status.PENDING, Status.RUNNING, Status.QUEUED, Status.AWAITING_RETRY)
     page = await store.history(HistoryFilter(statuses=statuses, through=now, limit=1000))
-    for found in page.occurrences:
-        record = records.get(found.job_id)
+    for occurrence in page.occurrences:
+        record = records.get(occurrence.job_id)
         if record is None or record.job.settings.queue not in app.settings.queues:
             continue
-        if found.status is Status.AWAITING_RETRY:
-            if found.owner is not None:
+        if occurrence.status is Status.AWAITING_RETRY:
+            if occurrence.owner is not None:
                 return True
             continue
-        waits = found.status is not Status.RUNNING and (found.ready_at or found.scheduled_for) > now
-        if not waits and (found.status is not Status.QUEUED or record.pause is None):
+        waits = occurrence.status is not Status.RUNNING and (occurrence.ready_at or occurrence.scheduled_for) > now
+        if not waits and (occurrence.status is not Status.QUEUED or record.pause is None):
             return True
     return False

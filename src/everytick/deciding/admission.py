@@ -362,7 +362,7 @@ class Line:
         if occurrence.id in self.newcomers:
             self.displaced[occurrence.id] = Why.SUPERSEDED, f"by {by.isoformat()}"
             return
-        for told in (self.releases, self.cancels):
-            if occurrence.id in told:
-                told.remove(occurrence.id)
+        for ids in (self.releases, self.cancels):
+            if occurrence.id in ids:
+                ids.remove(occurrence.id)
         self.endings.append(Ending(occurrence.id, OccurrenceStatus.SUPERSEDED, Why.SUPERSEDED, f"by {by.isoformat()}"))

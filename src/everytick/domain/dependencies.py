@@ -89,7 +89,7 @@ def depends_on(given: object) -> tuple[Dependency, ...]:
     if isinstance(given, (str, Mapping, Dependency)):
         return (_dependency(given),)
     if isinstance(given, Iterable) and not isinstance(given, bytes):
-        dependencies = [_dependency(one) for one in given]
+        dependencies = [_dependency(upstream) for upstream in given]
         names = sorted(dependency.job for dependency in dependencies)
         for one, other in pairwise(names):
             if one == other:

@@ -121,7 +121,7 @@ def calendar(
     Half days count until noon, or until the time that is given for each.
     Holidays and events are resolved for ten years from `since`, which they therefore need.
     """
-    days = {_date(name, given) for given in dates}
+    days = {_date(name, day) for day in dates}
     if country is not None or ics is not None:
         if since is None:
             raise InvalidSchedule(name, "since", "must say from which date on holidays or events are resolved")
@@ -136,7 +136,7 @@ def calendar(
     return Calendar(
         name,
         frozenset(days),
-        frozenset(_weekday(name, given) for given in weekdays),
+        frozenset(_weekday(name, weekday) for weekday in weekdays),
         frozenset(_half_days(name, half_days)),
     )
 

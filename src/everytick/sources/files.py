@@ -99,7 +99,7 @@ def read_all(
     """
     known: dict[str, FileJob] = {}
     files: list[JobFile] = []
-    named_files = [(given, path) for given in paths for path in job_files([given])]
+    named_files = [(argument, path) for argument in paths for path in job_files([argument])]
     for named, path in named_files:
         tell(len(files), len(named_files))
         # A file that is named was chosen. A file in a folder may come from every user who may write to the folder.

@@ -314,7 +314,7 @@ class _JobFileReader:
     def _inherited(self, name: str, model: Any) -> Combined:
         """Return what the templates of a job say together. One that is not known is a mistake."""
         known = {template_key(template.name): template for template in built_in()} | self.beside.templates
-        wanted = [given for given in model.template if template_key(given) not in self._unreadable]
+        wanted = [template for template in model.template if template_key(template) not in self._unreadable]
         try:
             return combine(find_templates(name, wanted, known))
         except EverytickError as error:

@@ -162,7 +162,7 @@ async def _everytick_error(request: Request, error: EverytickError) -> Response:
 
 
 async def _unreadable(request: Request, error: RequestValidationError) -> Response:
-    mistakes = [_mistake(told) for told in error.errors()[:_MISTAKES_SHOWN]]
+    mistakes = [_mistake(details) for details in error.errors()[:_MISTAKES_SHOWN]]
     first = f"{mistakes[0]['where']}: {mistakes[0]['why']}" if mistakes else "it cannot be read"
     return await answer(request, problem(422, "invalid_request", first, mistakes=mistakes))
 

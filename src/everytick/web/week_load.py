@@ -147,11 +147,11 @@ def _parts(hour: int, passes: Sequence[_Pass], quarters: Mapping[int, int]) -> I
         begin = min(passes[0].minutes) if passes else 60
         if begin:
             yield HourPart(f"{hour:02}:00", None)
-    for one in passes:
-        letters = f" {one.letters}" if len(passes) > 1 else ""
-        starts = sum(quarters.get(quarter, 0) for quarter in one.quarters)
-        yield HourPart(f"{hour:02}:{min(one.minutes):02}{letters}", starts)
-        if len(passes) < 2 and (ends := max(one.minutes) + 15) < 60:
+    for hour_pass in passes:
+        letters = f" {hour_pass.letters}" if len(passes) > 1 else ""
+        starts = sum(quarters.get(quarter, 0) for quarter in hour_pass.quarters)
+        yield HourPart(f"{hour:02}:{min(hour_pass.minutes):02}{letters}", starts)
+        if len(passes) < 2 and (ends := max(hour_pass.minutes) + 15) < 60:
             yield HourPart(f"{hour:02}:{ends:02}", None)
 
 

@@ -46,7 +46,7 @@ def test_next_has_one_row_for_each_job(cli: Cli, shop: Everytick) -> None:
     assert sorted(row[1] for row in rows) == ["both", "broken", "nightly"]
     assert [row[0] for row in rows] == sorted(row[0] for row in rows)
     assert len(cli("next", "broken").rows) == 10
-    # With a number it is an agenda again, whatever the hour at which somebody asks: one night is never two.
+    # With a number it is an agenda again, at whatever hour it is asked for: one night is never two.
     assert [row[1] for row in cli("next", "-n", "3").rows].count("broken") >= 2
 
 

@@ -192,7 +192,7 @@ class DueJobs:
 
 def _pasts(row: JobRow, requests: Sequence[Request], backfill: OpenBackfill | None) -> tuple[Past, ...]:
     """Return the old definitions that requests and the open backfill need beside the editions."""
-    return tuple(_past(row, asked) for asked in pasts_asked(requests, backfill, row.editions))
+    return tuple(_past(row, past) for past in pasts_asked(requests, backfill, row.editions))
 
 
 def _past(row: JobRow, asked: PastAsked) -> Past:

@@ -53,7 +53,7 @@ def _uuid(occurrence_id: str) -> str | None:
 
 
 def _uuids(occurrence_ids: Iterable[str]) -> list[str]:
-    return [found for found in map(_uuid, occurrence_ids) if found is not None]
+    return [uuid for uuid in map(_uuid, occurrence_ids) if uuid is not None]
 
 
 def _id(stored: object) -> str:

@@ -352,10 +352,10 @@ class DueJobs:
     ) -> dict[int, list[Past]]:
         """Return the old definitions that requests and open backfills need beside the editions, by job."""
         wanted = [
-            (row["job_key"], asked, row["oldest_version"])
+            (row["job_key"], past, row["oldest_version"])
             for row in standing
             if row["job_key"] in related.requests
-            for asked in pasts_asked(
+            for past in pasts_asked(
                 list(map(rows.request, related.requests[row["job_key"]][:PLAN_LIMIT])),
                 related.backfill(row["job_key"])[0],
                 (definitions[row["job_key"], row["oldest_version"]].edition,),

@@ -164,7 +164,7 @@ class PlanCommits:
 
         Those in the lane for late ones have the needs of that lane, which are added with them.
         """
-        created = [(plan.job_id, made) for plan in plans for made in plan.creations if not made.in_lane]
+        created = [(plan.job_id, creation) for plan in plans for creation in plan.creations if not creation.in_lane]
         overridden = [(job_id, made, made.overrides) for job_id, made in created if made.overrides is not None]
         if overridden:
             seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
@@ -262,7 +262,7 @@ class PlanCommits:
                 created.append((*made, (offer is not None and _is_wanted(offer, plan, made)) or None))
             answered += [(job, answer.key, CAUSE_CODE[answer.cause]) for answer in plan.answers]
             awaiting += [job] if plan.awaits_ends else []
-        is_taking = offer is not None and 0 < sum(1 for made in created if made[-1]) <= offer.limit
+        is_taking = offer is not None and 0 < sum(1 for row in created if row[-1]) <= offer.limit
         taker = offer.scope if offer is not None and is_taking else None
         query = self._sql.settle_few(
             **columns(_FEW_SETTLED, settled),

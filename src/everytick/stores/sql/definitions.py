@@ -92,8 +92,8 @@ class Definitions:
     def forget(self, job_key: int, version: int) -> None:
         """Drop a cached version that a transaction is about to write: an earlier try may have written another one."""
         with self._lock:
-            for kept in (self._young, self._old):
-                kept.pop((job_key, version), None)
+            for generation in (self._young, self._old):
+                generation.pop((job_key, version), None)
 
     def _keep(self, key: Key, compiled: Compiled) -> None:
         """Keep a version. A version that is not used while half of `most` others are used is dropped."""

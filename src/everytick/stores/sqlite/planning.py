@@ -367,7 +367,9 @@ class _PlanRows:
             self._needs.update(columns[_NEEDS] for columns in self._creations[-len(plan.creations) :])
             self._needs.discard(self._defining(job, plan.creations[0].version).needs)
             if plan.answers:
-                self._keeping += [made for made in plan.creations if made.keeps and made.status not in ENDED]
+                self._keeping += [
+                    creation for creation in plan.creations if creation.keeps and creation.status not in ENDED
+                ]
         self._spans += [span_columns(job, span) for span in plan.spans]
         self._moves.append(move_columns(job, plan, through, self._token, now))
         if state.oldest_version != state.version:

@@ -103,8 +103,8 @@ def _steer(q: ColdQueries, job: Row, fact: facts.SteerBackfill, now: datetime) -
     yield q.stop_backfill(**at, backfill_status=str(fact.to), changed_by=fact.by, ended_at=ended_at)
     yield q.hide_backfill(**at)
     if fact.to is _S.CANCELED:
-        for made in (yield q.unclaimed_fills(backfill_key=backfill["backfill_key"])):
-            yield EndUnowned(made["occurrence_id"], job["job_key"], _O.CANCELED, stopped_because(fact.by))
+        for fill in (yield q.unclaimed_fills(backfill_key=backfill["backfill_key"])):
+            yield EndUnowned(fill["occurrence_id"], job["job_key"], _O.CANCELED, stopped_because(fact.by))
     return receipt
 
 

@@ -73,7 +73,7 @@ def _needed(
             row, known = named.get(dependency.job), followed.get((keys[job_id], dependency.job))
             if row is None and known not in there:
                 in_service: Rows = yield q.names_in_service()
-                raise unknown_dependency(job.name, dependency.job, [one["name"] for one in in_service])
+                raise unknown_dependency(job.name, dependency.job, [row["name"] for row in in_service])
             if row is not None:
                 _refuse_never_meeting(job, dependency, row, versions, now)
             found.append((job_id, dependency.job, known or "" if row is None else row["job_id"]))

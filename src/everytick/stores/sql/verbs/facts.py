@@ -163,8 +163,8 @@ def _key_use(q: ColdQueries, job_key: int, job_id: str, asked: Request) -> Verb[
     for used in (yield q.key_use(**key)):
         nth, call = used["nth"], used["call"]
     id_ = replace(asked, nth=nth).occurrence_id(job_id)
-    for made in (yield q.occurrence_payload(occurrence_id=id_)):
-        return KeyUse(nth, call, made["status"] in KEEPS_ITS_KEY, rows.payload_or_none(made["payload"]))
+    for occurrence in (yield q.occurrence_payload(occurrence_id=id_)):
+        return KeyUse(nth, call, occurrence["status"] in KEEPS_ITS_KEY, rows.payload_or_none(occurrence["payload"]))
     return None if call is None else KeyUse(nth, call, False, None)
 
 
@@ -197,11 +197,11 @@ def _made_to_cancel(q: ColdQueries, occurrence_id: str) -> Verb[Row]:
 
     This happens under the lock of its job: the commit of a plan that answers the request comes before or after.
     """
-    for asked in (yield q.asked_for(occurrence_id=occurrence_id)):
-        yield from held_job(q, asked["job_id"])
-    for asked in (yield q.asked_for(occurrence_id=occurrence_id)):
-        job = (yield from version_of(asked["job_key"], asked["version"])).job
-        yield Create(asked["job_key"], job, as_waiting(job, rows.request(asked)))
+    for request in (yield q.asked_for(occurrence_id=occurrence_id)):
+        yield from held_job(q, request["job_id"])
+    for request in (yield q.asked_for(occurrence_id=occurrence_id)):
+        job = (yield from version_of(request["job_key"], request["version"])).job
+        yield Create(request["job_key"], job, as_waiting(job, rows.request(request)))
         yield q.forget_asked_for(occurrence_id=occurrence_id)
     found: Rows = yield q.hold_occurrence(occurrence_id=occurrence_id)
     if not found:

@@ -110,9 +110,9 @@ def wholes(q: ColdQueries, asked: WholeRuns) -> Verb[tuple[Whole, ...]]:
 
 def _asked_for(q: ColdQueries, occurrence_id: str) -> Verb[Whole]:
     """Return the open request for this occurrence, as people see it."""
-    for asked in (yield q.asked_for(occurrence_id=occurrence_id)):
-        job = (yield from version_of(asked["job_key"], asked["version"])).job
-        return as_asked(job, rows.request(asked))
+    for request in (yield q.asked_for(occurrence_id=occurrence_id)):
+        job = (yield from version_of(request["job_key"], request["version"])).job
+        return as_asked(job, rows.request(request))
     raise NotFound("occurrence", occurrence_id)
 
 

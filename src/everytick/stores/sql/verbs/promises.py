@@ -132,7 +132,9 @@ def commit_promises(q: ColdQueries, judgements: Sequence[Judgement], told: Seque
     broken = sorted({key for key, judgement in kept if judgement.breaches})
     yield many(q.forget_breaches, [{"job_key": key, "forgotten_at": now - BREACHES_KEPT} for key in broken])
     written = [judgement for _, judgement in kept]
-    return [Commit.COMMITTED if any(judgement is one for one in written) else Commit.STALE for judgement in judgements]
+    return [
+        Commit.COMMITTED if any(judgement is stored for stored in written) else Commit.STALE for judgement in judgements
+    ]
 
 
 def _told_arguments(told: OwedBreach) -> dict[str, Any]:
