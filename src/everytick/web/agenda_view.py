@@ -238,13 +238,13 @@ def _repeated(same: Sequence[Crowd], viewer: Viewer) -> Iterator[CrowdRow]:
     days = {viewer.local(crowd.at).weekday() for crowd in same}
     most = max(same, key=lambda crowd: crowd.starts)
     usual = [crowd for crowd in same if crowd.starts >= most.starts * (1 - _ALIKE)]
-    clock = viewer.clock(most.at)
+    clock = viewer.planned_clock(most.at)
     if len(usual) == len(same) and len(days) == 7:
         yield CrowdRow(f"every day {clock}", most)
     elif len(usual) == len(same) and days == {0, 1, 2, 3, 4}:
         yield CrowdRow(f"Mon to Fri {clock}", most)
     else:
         rest = [crowd for crowd in same if crowd not in usual]
-        yield from (CrowdRow(f"{viewer.day(crowd.at)} {viewer.clock(crowd.at)}", crowd) for crowd in usual)
+        yield from (CrowdRow(f"{viewer.day(crowd.at)} {viewer.planned_clock(crowd.at)}", crowd) for crowd in usual)
         if rest:
             yield from _repeated(rest, viewer)

@@ -213,6 +213,6 @@ def _next_time(viewer: Viewer, moment: datetime) -> Any:
     """Return when something comes next: the time of day stands out, its day does not."""
     from markupsafe import Markup
 
-    day, _, clock = viewer.when(moment).rpartition(" ")
+    day, _, clock = viewer.planned(moment).rpartition(" ")
     inner = Markup("{} <b>{}</b>").format(day, clock) if day else Markup("<b>{}</b>").format(clock)
     return viewer.time(moment, inner)

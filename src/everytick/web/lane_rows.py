@@ -287,7 +287,7 @@ def _said(record: JobRecord, state: str, next_at: datetime | None, runs: Sequenc
     for run in runs:
         counts[str(run.status)] = counts.get(str(run.status), 0) + run.count
     told = ", ".join(f"{words.number(count)} {status}" for status, count in counts.items())
-    coming = f"next {viewer.when(next_at)}" if next_at is not None else "no next run"
+    coming = f"next {viewer.planned(next_at)}" if next_at is not None else "no next run"
     stands = "its last run was good" if state == "fine" else state
     return f"{record.job.name}: {stands}, {coming}" + (f"; in this picture {told}" if told else "")
 

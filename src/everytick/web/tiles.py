@@ -135,7 +135,7 @@ def _next(fleet: FleetState, viewer: Viewer, link: Callable[..., str]) -> Tile:
     others = [at for at, _ in coming[1:]]
     soon = [at for at in others if at == others[0]] if others else []
     more = "or more " if len(soon) == COMING - 1 else ""
-    then = f", then {len(soon)} {more}at {viewer.when(soon[0])}" if soon else ""
+    then = f", then {len(soon)} {more}at {viewer.planned(soon[0])}" if soon else ""
     return Tile("Next in", "planned", value, link("/agenda"), "", f"{name}{then}")
 
 

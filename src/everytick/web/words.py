@@ -40,6 +40,10 @@ class Viewer:
         """Return the time of day: `14:07`. An hour that the clock repeats has the zone's letters."""
         return _clock(self.local(moment), seconds=seconds)
 
+    def planned_clock(self, moment: datetime) -> str:
+        """Return the time of day of an instant, with seconds where it has some: `14:10`, `14:10:30`."""
+        return self.clock(moment, seconds=moment.second > 0)
+
     def day(self, moment: datetime, *, year: bool | None = None) -> str:
         """Return the day: `Sat 24 Oct`, with the year where it is another one."""
         return day_of(self.local(moment).date(), self.local(self.now).year if year is None else None, year)
@@ -56,6 +60,11 @@ class Viewer:
         if local.year == today.year:
             return f"{local.day} {MONTHS[local.month - 1]} {text}"
         return f"{local.day} {MONTHS[local.month - 1]} {local.year}"
+
+    def planned(self, moment: datetime) -> str:
+        """Return when an instant comes: as `when`, and today with seconds where it has some: two may share a minute."""
+        is_today = self.local(moment).date() == self.local(self.now).date()
+        return self.when(moment, seconds=is_today and moment.second > 0)
 
     def stretch(self, begin: datetime, end: datetime) -> str:
         """Return from when to when: `08:00 to 12:00`, `Thu 02:30 to Fri 02:30`. Of two days, today has its name too."""

@@ -172,6 +172,15 @@ def test_collisions_of_every_day_are_one_line_and_the_others_have_their_date() -
     ]
 
 
+def test_collisions_within_one_minute_have_their_seconds() -> None:
+    """Two rows that say the same minute would look like one that stands there twice."""
+    halves = [planned(f"half-{n}", every("30s"), 5) for n in range(3)]
+
+    rows = crowd_rows(agenda(*halves, slots=2).crowds, viewer())
+
+    assert len({row.when for row in rows}) == len(rows) > 1
+
+
 def test_a_start_in_the_repeated_hour_says_what_becomes_of_it() -> None:
     found = agenda(
         planned("once", cron("30 2 * * *", tz="Europe/Berlin")), planned("utc", cron("30 0 * * *", tz="UTC"))

@@ -51,6 +51,13 @@ def test_a_moment_is_as_short_as_it_is_clear() -> None:
     assert BERLIN.when(NOW - timedelta(days=400)) == "18 Sep 2025"
 
 
+def test_an_instant_that_comes_has_its_seconds_where_two_may_share_a_minute() -> None:
+    assert BERLIN.planned(NOW.replace(second=0)) == "14:07"
+    assert BERLIN.planned(NOW + timedelta(seconds=12)) == "14:07:30"
+    assert BERLIN.planned(NOW + timedelta(days=1)) == "Sat 14:07"
+    assert BERLIN.planned_clock(NOW + timedelta(days=1)) == "14:07:18"
+
+
 def test_an_hour_that_the_clock_repeats_names_its_zone() -> None:
     first = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
     assert BERLIN.clock(first) == "02:30 CEST"

@@ -126,7 +126,9 @@ def _numbered(counts: Sequence[Sequence[int]]) -> set[tuple[int, int]]:
     most, least = max(cells)[0], min(cells)[0]
     if most == least:
         return set()
-    full = sorted((cell for cell in cells if cell[0] >= most * 0.95), reverse=True)[:_MOST_NUMBERED]
+    full = sorted((cell for cell in cells if cell[0] >= most * 0.95), reverse=True)
+    # Where most hours are that full, none of them stands out, and six numbers would name hours at random.
+    full = full[:_MOST_NUMBERED] if len(full) * 2 <= len(cells) else []
     empty = [cell for cell in cells if cell[0] == least]
     return {place for _, place in (*full, *(empty if len(empty) <= _MOST_NUMBERED else ()))}
 

@@ -66,7 +66,7 @@ def trail(
         for forecast in found.forecasts
     ]
     if next_run is not None:
-        steps.append(TrailStep("planned", f"Next: {viewer.when(next_run)}", _of_next(occurrence, job)))
+        steps.append(TrailStep("planned", f"Next: {viewer.planned(next_run)}", _of_next(occurrence, job)))
     return steps
 
 

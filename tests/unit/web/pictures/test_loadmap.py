@@ -23,6 +23,15 @@ def test_only_the_fullest_and_the_emptiest_cells_have_a_number() -> None:
     drawn = load_map(_map((0, 9, 200), (1, 9, 195), (6, 23, 3)), "said")
     numbers = re.findall(r'class="m[^"]*">(\d+)</text>', drawn)
     assert sorted(numbers) == ["195", "200", "3"]
+
+
+def test_hours_that_are_as_full_as_most_others_have_no_number() -> None:
+    counts = [[600] * 24 for _ in range(7)]
+    counts[3][23] = 598
+
+    drawn = load_map(LoadMap(tuple(map(tuple, counts))), "")
+
+    assert re.findall(r'class="m[^"]*">(\d+)</text>', drawn) == ["598"]
     assert not re.findall(r'class="m[^"]*">', load_map(_map(), "all the same"))
 
 
