@@ -439,22 +439,31 @@ def step_of(instant: datetime, step: timedelta) -> datetime:
     return EPOCH + (instant - EPOCH) // step * step
 
 
+_PLACES = {status: place for place, status in enumerate(OccurrenceStatus)}
+
+
 def tally_of(counts: Iterable[tuple[OccurrenceStatus, int]], *, is_estimated: bool = False) -> Tally:
     """Return the counts of each status, in the order of the statuses; several of one are added up."""
     count_of: dict[OccurrenceStatus, int] = {}
     for status, count in counts:
         count_of[status] = count_of.get(status, 0) + count
-    return Tally(tuple((status, count_of[status]) for status in OccurrenceStatus if count_of.get(status)), is_estimated)
+    # Only through those that occur: most steps of time have one status or two of them.
+    in_order = sorted(count_of, key=_PLACES.__getitem__)
+    return Tally(tuple([(status, count_of[status]) for status in in_order if count_of[status]]), is_estimated)
 
 
 def buckets_of(
     cells: Iterable[tuple[datetime, str, OccurrenceStatus, int]], step: timedelta, *, is_estimated: bool = False
 ) -> tuple[Bucket, ...]:
     """Return the buckets of these counts, by time and group."""
-    placed = sorted((step_of(at, step), group, status, count) for at, group, status, count in cells)
+    begins: dict[datetime, datetime] = {}
+    counts: dict[tuple[datetime, str], list[tuple[OccurrenceStatus, int]]] = {}
+    for at, group, status, count in cells:
+        # Few moments are in many cells: those of all groups and statuses.
+        begin = begins.get(at) or begins.setdefault(at, step_of(at, step))
+        counts.setdefault((begin, group), []).append((status, count))
     return tuple(
-        Bucket(at, group, tally_of(((cell[2], cell[3]) for cell in some), is_estimated=is_estimated))
-        for (at, group), some in groupby(placed, key=itemgetter(0, 1))
+        Bucket(at, group, tally_of(counts[at, group], is_estimated=is_estimated)) for at, group in sorted(counts)
     )
 
 
