@@ -7,9 +7,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from heapq import heappop, heappush, nlargest
+from heapq import heapify, heapreplace, nlargest
 
-from everytick.domain.agenda import EPOCH, QUARTER, AgendaGroup, AgendaJob, Crowd, FleetAgenda, ZoneChange
+from everytick.domain.agenda import EPOCH, QUARTER, AgendaGroup, AgendaJob, Crowd, FleetAgenda, ZoneChange, alike
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.job import Job
 from everytick.domain.schedule import bound
@@ -45,11 +45,11 @@ def agenda_of(
     through = now + length
     groups: list[AgendaGroup] = []
     counted = 0
-    for same in _alike([planned for planned in jobs if planned.job.enabled]):
+    for same in alike((planned.job, planned.last_end, planned) for planned in jobs if planned.job.enabled):
         if is_over():
             break
         counted += len(same)
-        groups += _group(same, now, through + _LONGEST_FOLD)
+        groups += _group(tuple(same), now, through + _LONGEST_FOLD)
     quarters, shared = _counted(groups, now, through)
     return FleetAgenda(
         now,
@@ -61,17 +61,6 @@ def agenda_of(
         tuple(_zone_changes(groups, now, now + CLOCKS_AHEAD)),
         sum(planned.job.enabled for planned in jobs) - counted,
     )
-
-
-def _alike(jobs: Iterable[AgendaJob]) -> list[tuple[AgendaJob, ...]]:
-    """Return the jobs in groups that have the same instants: their schedule does not depend on the job."""
-    same_instants: dict[object, list[AgendaJob]] = {}
-    for planned in jobs:
-        job = planned.job
-        own = bound(job.schedule, job.id, planned.last_end)
-        key = (str(own), job.settings.start, job.settings.end) if own is job.schedule else job.id
-        same_instants.setdefault(key, []).append(planned)
-    return [tuple(some) for some in same_instants.values()]
 
 
 def _group(same: tuple[AgendaJob, ...], now: datetime, through: datetime) -> Iterator[AgendaGroup]:
@@ -133,7 +122,8 @@ def _crowds(groups: Sequence[AgendaGroup], shared: Mapping[datetime, int], slots
         places = [place for place, group in enumerate(groups) if _names(group.instants, at)]
         key = (*places, None, *(job.job.id for job in paused if job.pauses(at)))
         if key not in known:
-            jobs = [planned for place in places for planned in groups[place].jobs if not planned.pauses(at)]
+            jobs = [planned for place in places for planned in groups[place].jobs]
+            jobs = [planned for planned in jobs if not planned.pauses(at)] if paused else jobs
             names = tuple(planned.job.name for planned in jobs)
             known[key] = names, *waits([_usual(planned) for planned in jobs], slots)
         yield Crowd(at, count, *known[key])
@@ -153,15 +143,16 @@ def waits(lengths: Sequence[timedelta], slots: int) -> tuple[int, timedelta]:
 
     A run takes the slot that becomes free first. A length that is not known counts as nothing.
     """
+    begins = timedelta(0)
     if len(lengths) <= slots or slots < 1:
-        return 0, timedelta(0)
-    ends: list[timedelta] = []
-    longest = timedelta(0)
-    for place, length in enumerate(lengths):
-        begins = timedelta(0) if place < slots else heappop(ends)
-        longest = max(longest, begins)
-        heappush(ends, begins + length)
-    return len(lengths) - slots, longest
+        return 0, begins
+    ends = list(lengths[:slots])
+    heapify(ends)
+    for length in lengths[slots:]:
+        # Never sooner than the run before it: the last of them waits longest.
+        begins = ends[0]
+        heapreplace(ends, begins + length)
+    return len(lengths) - slots, begins
 
 
 # -------------------------------------------------------------------------------------------------- clock changes

@@ -1,18 +1,40 @@
 """The planned starts of all jobs together, and a proposal that spreads them: what pages show of both."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from everytick.domain.job import Job
 from everytick.domain.questions import JobLengths
+from everytick.domain.schedule import Schedule, bound
 from everytick.domain.snapshots import PausedSpan
 from everytick.domain.values import value
+
+T = TypeVar("T")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 QUARTER = timedelta(minutes=15)
 """Time zones differ by quarters of an hour: from quarters, the hours of any zone can be summed."""
+
+
+def alike(jobs: Iterable[tuple[Job, datetime | None, T]]) -> list[list[T]]:
+    """Return what comes with each job and its last end, in groups of jobs that have the same instants.
+
+    Two are in one group if their schedules have the same text and do not depend on the job.
+    """
+    texts: dict[int, tuple[Schedule, str]] = {}
+    groups: dict[object, list[T]] = {}
+    for job, last_end, given in jobs:
+        rule = job.schedule
+        key: object = job.id
+        if bound(rule, job.id, last_end) is rule:
+            # By identity, as long as the value lives: jobs share theirs, and to write ten thousand texts takes 25 ms.
+            _, text = texts.get(id(rule)) or texts.setdefault(id(rule), (rule, str(rule)))
+            key = text, job.settings.start, job.settings.end
+        groups.setdefault(key, []).append(given)
+    return list(groups.values())
 
 
 @value(frozen=True)

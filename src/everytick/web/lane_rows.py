@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from everytick.access.people import tags_of
+from everytick.domain.agenda import alike
 from everytick.domain.decisions import Why
 from everytick.domain.questions import step_of
 from everytick.domain.statuses import FAILURES, OccurrenceStatus
@@ -367,9 +368,13 @@ def planned_counts(
     share = max(len(running) / most_jobs, 1.0)
     some = [running[int(place * share)] for place in range(min(len(running), most_jobs))]
     found: dict[datetime, float] = {}
-    for record in some:
-        ended = None if record.last_end is None else record.last_end.ended_at
-        for at in record.job.bound(ended).instants(axis.now, axis.through, most_runs):
+    for same in alike((record.job, _last_end(record), record) for record in some):
+        first = same[0]
+        for at in first.job.bound(_last_end(first)).instants(axis.now, axis.through, most_runs):
             place = step_of(at, step)
-            found[place] = found.get(place, 0.0) + share
+            found[place] = found.get(place, 0.0) + share * len(same)
     return {at: round(count) for at, count in sorted(found.items())}
+
+
+def _last_end(record: JobRecord) -> datetime | None:
+    return None if record.last_end is None else record.last_end.ended_at

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from everytick import cron, every
 from everytick.deciding.agenda import agenda_of, waits
-from everytick.domain.agenda import AgendaJob
+from everytick.domain.agenda import AgendaJob, alike
 from everytick.domain.job import define_job
 from everytick.domain.questions import JobLengths
 from everytick.domain.schedule import Schedule
@@ -65,6 +65,16 @@ def test_jobs_with_one_schedule_are_enumerated_once() -> None:
     assert len(found.groups) == 1
     assert found.crowds[0].starts == 500
     assert found.crowds[0].waiting == 420
+
+
+def test_jobs_are_alike_only_if_their_schedule_depends_on_none_of_them() -> None:
+    """Equal schedules are one group, however many values of them there are; a window or a hash makes another."""
+    hourly, hashed = "0 * * * *", cron("H * * * *", tz="UTC")
+    jobs = [define_job(f"job-{n}", cron(hourly, tz="UTC")) for n in range(3)]
+    jobs += [define_job("later", cron(hourly, tz="UTC"), policies={"start": "2027-01-01T00:00:00Z"})]
+    jobs += [define_job(f"hashed-{n}", hashed) for n in range(2)]
+    groups = alike((job, None, job.name) for job in jobs)
+    assert groups == [["job-0", "job-1", "job-2"], ["later"], ["hashed-0"], ["hashed-1"]]
 
 
 def test_the_jobs_of_a_crowd_are_those_that_start_at_its_instant() -> None:
