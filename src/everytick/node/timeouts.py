@@ -6,6 +6,7 @@ for their timeout, and a note in the store: that they run, how far they are, whe
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -31,6 +32,9 @@ _ROUND_SECONDS = 0.25
 
 _SHORT = timedelta(seconds=2 * _ROUND_SECONDS)
 """A shorter timeout might pass before the first look, so its alarm is set when the attempt begins."""
+
+_LAST_NOTES_SECONDS = 3.0
+"""How long a node that stops waits for the store to take its last notes: the store may be frozen."""
 
 _SHOWN_AFTER_SECONDS = 1.0
 """Only attempts that have run for this long are noted in the store: a person can hardly look for a shorter one."""
@@ -89,11 +93,13 @@ class Timeouts:
                 self._set_alarm()
 
     async def close(self) -> None:
-        """Write the last notes."""
-        if self._writing is not None:
-            await asyncio.gather(self._writing, return_exceptions=True)
-        if self._notes:
-            await self._write()
+        """Write the last notes, unless the store takes too long for them."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_NOTES_SECONDS):
+                if self._writing is not None:
+                    await asyncio.gather(self._writing, return_exceptions=True)
+                if self._notes:
+                    await self._write()
 
     def _set_alarm(self) -> None:
         """Look at the open attempts again in a moment."""

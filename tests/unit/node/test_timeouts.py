@@ -1,8 +1,14 @@
 """How long an attempt may take: by its task, by its job and by default."""
 
+import asyncio
+from collections.abc import Sequence
+
+from everytick.domain.notes import Note
 from everytick.domain.statuses import OccurrenceStatus, RunStatus
+from everytick.stores.base import Claim, CommitAnswer
+from everytick.stores.memory import MemoryStore
 from tests.unit.node.conftest import Live
-from tests.unit.node.worlds import World, living, passing
+from tests.unit.node.worlds import World, living, passing, pause
 
 
 def test_a_task_has_its_own_timeout_else_its_jobs(live: Live) -> None:
@@ -63,3 +69,32 @@ def test_a_task_that_says_nothing_has_five_minutes() -> None:
         await node.stop()
 
     living(story)
+
+
+class SilentAboutNotes(MemoryStore):
+    """A store that takes no note and does not say so, like a server that is frozen."""
+
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
+        """Never answer."""
+        await asyncio.Event().wait()
+        return []
+
+
+def test_a_stop_does_not_wait_for_a_store_that_takes_no_notes() -> None:
+    """C-28: notes are for people only, and may be lost."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            await passing(1000)
+
+        job = await world.define("noted", body)
+        node = world.node()
+        await node.start()
+        await world.trigger(job)
+        await pause("30s")
+        before = world.loop.time()
+        async with asyncio.timeout(300):
+            await node.stop()
+        assert world.loop.time() - before < 60
+
+    living(story, SilentAboutNotes)
