@@ -200,3 +200,32 @@ async def test_a_session_that_is_cut_in_a_task_is_unavailable_and_nothing_was_wr
             await begun.execute(f"insert into {book} values (8)")
     assert await seats(db) == []
     assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("leaves", ["told to", "by itself", "after its commit"])
+async def test_a_task_leaves_its_transaction_though_the_server_is_frozen(
+    through: tuple[Proxy, PostgresStore], running: tuple[Claim, Step], book: str, db: Any, leaves: str
+) -> None:
+    """C-28: a node that stops would wait for the rollback for ever."""
+    (proxy, store), (claim, step), is_frozen = through, running, asyncio.Event()
+
+    async def body() -> None:
+        async with store.transaction(claim) as begun:
+            await begun.execute(f"insert into {book} values (7)")
+            if leaves == "after its commit":
+                assert await begun.commit(step) is Commit.COMMITTED
+            proxy.hold()
+            is_frozen.set()
+            if leaves == "told to":
+                await begun.execute(f"insert into {book} values (8)")
+
+    task = asyncio.create_task(body())
+    await is_frozen.wait()
+    if leaves == "told to":
+        task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert task.cancelled() == (leaves == "told to")
+    proxy.let_pass()
+    assert await statuses(store) == ["completed" if leaves == "after its commit" else "running"]
+    assert await seats(db) == ([7] if leaves == "after its commit" else [])

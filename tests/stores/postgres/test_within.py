@@ -17,6 +17,7 @@ from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import job, occurrences, plan_once, put, statuses
 from tests.stores.clock import ManualClock
+from tests.stores.postgres.proxy import proxied
 
 
 def ask(key: str, what: object = None) -> Trigger:
@@ -147,3 +148,20 @@ async def test_what_a_caller_makes_of_times_does_not_matter(
     await plan_once(asking)
     assert id_ in [each.id for each in await occurrences(store)]
     assert "pending" in await statuses(store)
+
+
+@pytest.mark.timeout(60)
+async def test_a_canceled_request_on_a_callers_connection_waits_for_no_frozen_server(
+    postgres: Server, store: PostgresStore, db: Any, own: Any, job_id: str
+) -> None:
+    """C-28: what is open there must not commit by half, so the connection ends if the server does not roll back."""
+    async with proxied(postgres) as proxy, own.transaction():
+        await store.request(job_id, ask("k"), within=own)
+        caller = await asyncpg.connect(proxy.address)
+        asking = asyncio.create_task(store.request(job_id, ask("k"), within=caller))
+        await until_it_waits(db)
+        proxy.hold()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert caller.is_closed()

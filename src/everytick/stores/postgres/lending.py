@@ -1,5 +1,6 @@
 """The caller's own connection, for a request that is committed with the caller's transaction, or not at all."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,11 @@ from everytick.errors import Conflict
 from everytick.stores.postgres.connections import Connection, Connections
 
 _UNKNOWN = (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError, asyncpg.UndefinedFunctionError)
+
+
+_ROLLBACK_SECONDS = 2.0
+"""How long the server has to cancel a statement and to roll back. Then the caller's connection is cut: a caller that
+was canceled does not wait for a server that is frozen, and what is half written must not commit."""
 
 
 @asynccontextmanager
@@ -29,10 +35,23 @@ async def lent(within: Any, connections: Connections) -> AsyncIterator[Connectio
             yield within
             await within.execute(end)
         except BaseException as error:
-            if not within.is_closed():
-                await within.execute("rollback to everytick_request" if inside else "rollback")
+            await _rolled_back(within, "rollback to everytick_request" if inside else "rollback")
             if isinstance(error, _UNKNOWN):
                 schema = connections.address.schema
                 text = f"the connection given as within does not lead to the schema {schema} of this store"
                 raise Conflict(text) from error
             raise
+
+
+async def _rolled_back(within: Connection, statement: str) -> None:
+    """Roll back, or cut the connection if the server does not answer in time."""
+    if within.is_closed():
+        return
+    try:
+        async with asyncio.timeout(_ROLLBACK_SECONDS):
+            await within.execute(statement)
+    except TimeoutError:
+        within.terminate()
+    except asyncio.CancelledError:
+        within.terminate()
+        raise

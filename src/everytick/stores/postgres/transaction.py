@@ -1,5 +1,6 @@
 """The transaction a task writes in: its rows and the step of its success become true together, or neither does."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -18,6 +19,10 @@ _AS_THE_SERVER_LIKES = (
     "set local jit = on"
 )
 """A task's statements run with the server's defaults, not with the settings of our sessions."""
+
+_LEAVE_SECONDS = 2.0
+"""How long the server has to cancel what a task has asked, to roll back and to reset the session. Then the line is cut,
+and the server rolls back once it hears of that: a node that stops does not wait for a server that is frozen."""
 
 
 class PostgresClaimTransaction:
@@ -74,14 +79,16 @@ class PostgresClaimTransaction:
     async def leave(self) -> None:
         """Roll back and release the connection as it was.
 
-        A connection that is lost took its transaction with it, so that is no failure.
+        A connection that is lost took its transaction with it, so that is no failure. Nor is a server that does not
+        answer in time.
         """
         try:
-            with self._connections.answering():
-                if self._open:
-                    await self._end("rollback")
-                await self._connections.forget_session(self._db)
-        except StoreUnavailable:
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                with self._connections.answering():
+                    if self._open:
+                        await self._end("rollback")
+                    await self._connections.forget_session(self._db)
+        except (StoreUnavailable, TimeoutError):
             self._connections.drop(self._db)
         except BaseException:
             self._connections.drop(self._db)
