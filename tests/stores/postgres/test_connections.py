@@ -12,6 +12,7 @@ import pytest
 
 from everytick.errors import InvalidName, StoreUnavailable
 from everytick.stores.base import Nodes, NodeScope
+from everytick.stores.moving.postgres_side import PostgresSide
 from everytick.stores.postgres import pool as pools
 from everytick.stores.postgres.connections import SESSION, Address, read_address
 from everytick.stores.postgres.store import PostgresStore
@@ -115,16 +116,23 @@ async def test_a_server_that_is_away_is_called_by_us_alone_and_no_traceback_is_l
     assert [record.getMessage() for record in caplog.records if record.name.startswith("asyncpg")] == []
 
 
-async def test_a_host_that_died_without_a_word_is_noticed(store: PostgresStore) -> None:
-    """C-28: a verb that waits for its answer, or the bell, would wait for ever, also after a failover."""
-    listener = store._bell._listener
+def option(session: asyncpg.Connection, level: int, name: str) -> int:
+    found: int = session._transport.get_extra_info("socket").getsockopt(level, getattr(socket, name))
+    return found
+
+
+async def test_a_host_that_died_without_a_word_is_noticed(postgres: Server, store: PostgresStore) -> None:
+    """C-28: a verb that waits for its answer, the bell, or a move would wait for ever, also after a failover."""
+    listener, side = store._bell._listener, PostgresSide(read_address(postgres.address, store.schema))
     assert listener is not None
+    await side.now()
     async with store._connections.connection() as db:
-        for line in (session._transport.get_extra_info("socket") for session in (db, listener)):
-            assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        for session in (db, listener, side._db):
+            assert option(session, socket.SOL_SOCKET, "SO_KEEPALIVE")
             if sys.platform == "linux":
-                assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 5
-                assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 15_000
+                assert option(session, socket.IPPROTO_TCP, "TCP_KEEPIDLE") == 5
+                assert option(session, socket.IPPROTO_TCP, "TCP_USER_TIMEOUT") == 15_000
+    await side.close()
 
 
 async def test_a_bell_that_was_broken_off_before_it_listened_is_hung_up_anew(

@@ -31,7 +31,7 @@ from everytick.stores.moving.postgres_statements import (
     rows_by_key,
 )
 from everytick.stores.moving.tables import BORN_WITH_ROWS, BY_NAME, TABLES, Key, MovedTable, Row
-from everytick.stores.postgres.connections import Address, Connection, Connections
+from everytick.stores.postgres.connections import Address, Connection, Connections, connected
 from everytick.stores.postgres.migrate import applied, marks_in, migrate
 from everytick.stores.postgres.queries import in_schema, migrations
 
@@ -176,7 +176,8 @@ class PostgresSide:
 
     async def _connected(self) -> Connection:
         if self._db is None or self._db.is_closed():
-            self._db = await _plain_connection(self._address)
+            # With the server's own settings: whole tables are read.
+            self._db = await connected(self._address)
         return self._db
 
     async def _fetchval(self, sql: str) -> Any:
@@ -220,14 +221,6 @@ class PostgresSide:
 
 class _Unlocked(Exception):
     """The tables could not be locked; the cause says why."""
-
-
-async def _plain_connection(address: Address) -> Connection:
-    """Return a connection with the server's own settings: whole tables are read."""
-    import asyncpg  # type: ignore[import-untyped,unused-ignore]
-
-    kept = {"statement_cache_size": 0} if address.pooling else {}
-    return await asyncpg.connect(address.url, timeout=10, **kept)
 
 
 class PostgresSession:

@@ -7,7 +7,7 @@ import asyncio
 import random
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from functools import wraps
@@ -138,6 +138,15 @@ def read_address(url: str, schema: str | None = None, pooling: bool | None = Non
     return Address(plain, name, pooled == "transaction" if pooling is None else pooling)
 
 
+async def connected(address: Address, settings: Mapping[str, str] | None = None) -> Connection:
+    """Return a new connection: every one of everytick's is made here. `settings` are the session's."""
+    # A proxy gives each transaction another session: a statement prepared in one is unknown in the next.
+    own: dict[str, Any] = {"statement_cache_size": 0} if address.pooling else {}
+    if settings:
+        own["server_settings"] = dict(settings)
+    return await asyncpg.connect(address.url, timeout=10, connection_class=ProbedConnection, **own)
+
+
 class Connections:
     """Connections for verbs. If the server does not answer, the caller gets `StoreUnavailable`."""
 
@@ -181,10 +190,10 @@ class Connections:
     async def connect(self) -> Connection:
         """Return a connection outside of the pool, which the caller closes."""
         with self.answering():
-            return await asyncpg.connect(self.address.url, timeout=10, **self._options())
+            return await connected(self.address, self._session())
 
     async def _new_connection(self) -> Connection:
-        db = await asyncpg.connect(self.address.url, timeout=10, **self._options())
+        db = await connected(self.address, self._session())
         try:
             await set_codecs(db)
         except BaseException:
@@ -316,12 +325,9 @@ class Connections:
             raise StoreUnavailable(str(self.address), "the store is not open")
         return self._pool
 
-    def _options(self) -> dict[str, Any]:
-        # A proxy gives each transaction another session: a statement prepared in one is unknown in the next.
-        if self.address.pooling:
-            own = {"server_settings": self._settings} if self._settings else {}
-            return {"connection_class": ProbedConnection, "statement_cache_size": 0, **own}
-        return {"connection_class": ProbedConnection, "server_settings": {**SESSION, **self._settings}}
+    def _session(self) -> Mapping[str, str]:
+        # What is set for one session of a proxy is unknown in the next.
+        return self._settings if self.address.pooling else {**SESSION, **self._settings}
 
 
 @asynccontextmanager
