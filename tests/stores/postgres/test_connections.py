@@ -13,6 +13,7 @@ import pytest
 from everytick.errors import InvalidName, StoreUnavailable
 from everytick.stores.base import Nodes, NodeScope
 from everytick.stores.moving.postgres_side import PostgresSide
+from everytick.stores.postgres import connections
 from everytick.stores.postgres import pool as pools
 from everytick.stores.postgres.connections import SESSION, Address, read_address
 from everytick.stores.postgres.store import PostgresStore
@@ -133,6 +134,15 @@ async def test_a_host_that_died_without_a_word_is_noticed(postgres: Server, stor
                 assert option(session, socket.IPPROTO_TCP, "TCP_KEEPIDLE") == 5
                 assert option(session, socket.IPPROTO_TCP, "TCP_USER_TIMEOUT") == 15_000
     await side.close()
+
+
+async def test_an_option_that_the_system_refuses_keeps_no_other_from_being_set(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_PROBES", {"TCP_KEEPIDLE": -1, "TCP_KEEPCNT": 2})
+    db = await connections.connected(read_address(postgres.address))
+    assert option(db, socket.IPPROTO_TCP, "TCP_KEEPCNT") == 2
+    await db.close()
 
 
 async def test_a_bell_that_was_broken_off_before_it_listened_is_hung_up_anew(

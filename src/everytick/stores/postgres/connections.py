@@ -101,12 +101,16 @@ class ProbedConnection(asyncpg.Connection):  # type: ignore[misc,unused-ignore]
         super().__init__(protocol, transport, *given)
         line = transport.get_extra_info("socket")
         if line is not None and line.family != getattr(socket, "AF_UNIX", None):
-            # Not every system knows each of them.
-            with suppress(OSError):
-                line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                for name, probe in _PROBES.items():
-                    if hasattr(socket, name):
-                        line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), probe)
+            _set_option(line, socket.SOL_SOCKET, "SO_KEEPALIVE", 1)
+            for name, probe in _PROBES.items():
+                _set_option(line, socket.IPPROTO_TCP, name, probe)
+
+
+def _set_option(line: Any, level: int, name: str, setting: int) -> None:
+    """Set one option. Not every system knows it, or takes this setting: the others are set all the same."""
+    if hasattr(socket, name):
+        with suppress(OSError):
+            line.setsockopt(level, getattr(socket, name), setting)
 
 
 @value
