@@ -125,7 +125,10 @@ def _left(requests: tuple[Request, ...], plan: Plan) -> tuple[Request, ...]:
 def _filled(backfill: OpenBackfill | None, plan: Plan) -> OpenBackfill | None:
     """The backfill with what is left of it; what it made stays unstarted, as far as it can know."""
     filling = plan.filling
-    if backfill is None or filling is None:
+    if backfill is None:
+        return None
+    backfill = replace(backfill, existing=backfill.existing | {each.id for each in plan.creations})
+    if filling is None:
         return backfill
     if filling.status is not BackfillStatus.RUNNING:
         return None
@@ -134,7 +137,6 @@ def _filled(backfill: OpenBackfill | None, plan: Plan) -> OpenBackfill | None:
         after=filling.after,
         through=filling.through,
         created=backfill.created + len(filling.ids),
-        existing=backfill.existing | {each.id for each in plan.creations},
         pace=filling.pace,
         paced_at=filling.paced_at,
         filled_at=filling.filled_at,
@@ -250,6 +252,7 @@ def request(cause: Cause, number: int, overlap: Overlap | None, reach: int, agai
         if cause is Cause.BACKFILL:
             order = BackfillOrder(key, now - reach * MINUTE, now, again, newest_first=bool(number % 2), rate=600)
             made = OpenBackfill(f"backfill_{key}", order, order.after, order.through, 0, order.rate, now)
+            made = replace(made, existing=frozenset(each.id for each in (*seen.busy, *seen.waiting)))
             return replace(seen, backfill=seen.backfill or made)
         if cause is Cause.REPLAY:
             asked = replace(asked, replay_of="occ_x", scheduled_for=now - reach * MINUTE)
