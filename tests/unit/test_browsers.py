@@ -27,6 +27,13 @@ def test_a_named_browser_comes_before_the_path_and_the_path_before_a_download(tm
     assert found_browser({}, **folders) == downloaded  # type: ignore[arg-type]
 
 
+def test_a_headless_shell_comes_before_a_whole_browser(tmp_path: Path) -> None:
+    program(tmp_path, "chromium")
+    shell = program(tmp_path, "chromium-headless-shell")
+
+    assert found_browser({}, str(tmp_path), tmp_path / "downloads") == shell
+
+
 def test_without_a_browser_the_error_names_each_way_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(MissingBrowser, match=r"EVERYTICK_TEST_BROWSER.*PATH.*dev\.py test"):
         found_browser({}, str(tmp_path), tmp_path)
