@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from everytick.domain.changes import Put
 from everytick.domain.statuses import ACTIVE, BUSY, OccurrenceStatus
+from everytick.stores.base import NodeScope
 from everytick.stores.memory import MemoryStore
 from everytick.stores.memory.ordered import Ordered
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
@@ -35,6 +36,7 @@ def require_in_step(tables: Tables) -> None:
     jobs, rows = list(tables.jobs.values()), list(tables.occurrences.values())
     assert tables.names == {row.name: row for row in jobs}
     assert tables.handles == {row.handle: row for row in rows}
+    assert tables.promising == {row.id: row for row in jobs if row.promises or row.breaches}
     texts = {"", *(row.needs for row in jobs), *(row.needs for row in rows)}
     for needs in {*texts, *tables.wakes, *tables.unreported}:
         alike = [row for row in jobs if row.needs == needs]
@@ -130,3 +132,21 @@ def require_order(rows: Ordered[str], order: list[tuple[int, int]]) -> None:
 
 def names(places: Iterable[tuple[int, int]]) -> list[str]:
     return [str(place) for place in places]
+
+
+class Unwalked(dict[str, JobRow]):
+    """Jobs that may be looked up, and not gone through."""
+
+    def values(self) -> Any:
+        """Refuse."""
+        raise AssertionError("a node that asks for promises went through all jobs")
+
+
+async def test_promises_are_found_without_a_walk_over_all_jobs(clock: ManualClock) -> None:
+    """Every node asks for them every few seconds: an idle one must not pay for jobs that promise nothing."""
+    store = MemoryStore(clock)
+    await store.apply([Put(job("plain"), None), Put(job("report", success_within="26h"), None)])
+    tables = store._shared.tables
+    tables.jobs = Unwalked(tables.jobs)
+    [due] = (await store.promises(NodeScope("node-1"), 100)).snapshots
+    assert due.seen.editions[-1].job.name == "report"

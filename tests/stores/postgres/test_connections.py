@@ -306,3 +306,16 @@ async def test_two_cancels_at_any_turns_of_the_loop_stop_the_wait(store: Postgre
         [became_of] = await asyncio.gather(asking, return_exceptions=True)
         became.append(became_of)
     assert all(isinstance(each, (asyncio.CancelledError, list)) for each in became), became
+
+
+async def test_where_nothing_is_promised_a_node_asks_no_more_than_that(store: PostgresStore) -> None:
+    """Each node asks every few seconds, also on an idle fleet."""
+    await put(store, job())
+    asked: list[str] = []
+    async with store._connections.connection() as db:
+        db.add_query_logger(lambda record: asked.append(record.query))
+    await store.promises(NodeScope("node-1"), 100)
+    now, due, owed = (query for query in asked if query.startswith("select"))
+    assert "everytick_now()" in now
+    assert ".promise p" in due
+    assert ".breach b" in owed

@@ -106,7 +106,7 @@ class PlanRows:
         if plan.turned is not None:
             self._occurrences.turn(row, plan.turned.job, now)
             recheck_promises(row, now)
-            keep_promises(row, plan.turned.job, now)
+            keep_promises(self._tables, row, plan.turned.job, now)
         if plan.cancels_before is not None:
             self._ask_all_to_stop(row, plan.cancels_before, plan.cancels_because)
         if plan.filling is not None:

@@ -28,6 +28,7 @@ from everytick.stores.base import Commit, NodeScope
 from everytick.stores.memory.base import Shared
 from everytick.stores.memory.due import DueJobs
 from everytick.stores.memory.rows import JobRow, OccurrenceRow
+from everytick.stores.memory.tables import Tables
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -43,7 +44,7 @@ class PromiseVerbs:
         now = self._shared.now()
         due = [
             (state.check_at, row.id, str(kind), row, state)
-            for row in self._tables.jobs.values()
+            for row in self._tables.promising.values()
             for kind, state in row.promises.items()
             if state.check_at is not None
             and state.check_at <= (now if row.needs in scope.met else now - JUDGED_BY_ANY_AFTER)
@@ -54,7 +55,7 @@ class PromiseVerbs:
         ]
         owed = [
             known
-            for row in self._tables.jobs.values()
+            for row in self._tables.promising.values()
             for known in row.breaches.values()
             if (known.is_begin_owed or known.is_end_owed) and known.breach.found_at <= now - 2 * JUDGED_BY_ANY_AFTER
         ]
@@ -111,7 +112,7 @@ class PromiseVerbs:
 
     def promised(self, asked: Promises) -> Sequence[PromiseRecord]:
         """Return the promises of jobs in service, the one that is judged next first."""
-        rows = [row for row in self._tables.jobs.values() if row.removed_at is None]
+        rows = [row for row in self._tables.promising.values() if row.removed_at is None]
         records = [
             PromiseRecord(row.id, row.name, state)
             for row in rows
@@ -124,7 +125,7 @@ class PromiseVerbs:
         """Return breaches, newest first."""
         records = [
             BreachRecord(row.id, row.name, owed.breach)
-            for row in self._tables.jobs.values()
+            for row in self._tables.promising.values()
             if asked.job_id in (None, row.id)
             for owed in row.breaches.values()
             if not asked.is_open or owed.breach.ended_at is None
@@ -153,7 +154,7 @@ def _soonest(record: PromiseRecord) -> tuple[bool, datetime, str, str]:
     return at is None, at or _NEVER, record.job, str(record.state.kind)
 
 
-def keep_promises(row: JobRow, job: Job, now: datetime) -> None:
+def keep_promises(tables: Tables, row: JobRow, job: Job, now: datetime) -> None:
     """Let the promises of this definition hold, and end those that the job makes no more."""
     wanted = promises_of(job.settings)
     for key, owed in row.breaches.items():
@@ -164,6 +165,7 @@ def keep_promises(row: JobRow, job: Job, now: datetime) -> None:
         since = row.created_at if kind is PromiseKind.SUCCESS_WITHIN else now
         kept[kind] = row.promises.get(kind) or PromiseState(kind, since, now)
     row.promises = kept
+    tables.promise(row)
 
 
 def recheck_promises(row: JobRow, now: datetime) -> None:

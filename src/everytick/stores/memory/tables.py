@@ -56,7 +56,8 @@ class Tables:
     occurrences by priority and age, `early` those whose `ready_at` has not come, and `unreported` the ended
     occurrences whose report is due. `owned` are the occurrences of each node by handle. `needs` are all texts of
     needs that a job or occurrence has had. `open_requests` finds requests by the id of their occurrence, `dependents`
-    the ids of the jobs that depend on a job. `forgotten` counts deleted occurrences by step of time, band and status.
+    the ids of the jobs that depend on a job. `promising` are the jobs with promises or breaches. `forgotten` counts
+    deleted occurrences by step of time, band and status.
 
     `nodes` are by id, `name_sets` by hash, `reaches` and the `starts` that they count by the name of the reach.
     `users`, `tokens`, `sessions` and `failures` to sign in are what is known of people, `deeds` what they did.
@@ -71,6 +72,7 @@ class Tables:
         self.occurrences: dict[str, OccurrenceRow] = {}
         self.dependents: dict[str, dict[str, None]] = defaultdict(dict)
         self.open_requests: dict[str, dict[tuple[Cause, str], JobRow]] = defaultdict(dict)
+        self.promising: dict[str, JobRow] = {}
         self.new_places: Iterator[int] = count(1)
         self.new_handles: Iterator[int] = count(1)
         self.handles: dict[int, OccurrenceRow] = {}
@@ -107,6 +109,7 @@ class Tables:
         for cause, key in list(row.requests):
             self.answer(row, cause, key)
         self.depend(row, {})
+        self.promising.pop(row.id, None)
         del self.jobs[row.id], self.names[row.name]
 
     def depend(self, row: JobRow, needs_jobs: dict[str, str]) -> None:
@@ -116,6 +119,13 @@ class Tables:
         row.needs_jobs = needs_jobs
         for id_ in needs_jobs.values():
             self.dependents[id_][row.id] = None
+
+    def promise(self, row: JobRow) -> None:
+        """Note whether the job has promises or breaches: every node asks for them, and most jobs have none."""
+        if row.promises or row.breaches:
+            self.promising[row.id] = row
+        else:
+            self.promising.pop(row.id, None)
 
     def rename(self, row: JobRow, name: str) -> None:
         """Give the job this name instead of its old one."""

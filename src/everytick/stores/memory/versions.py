@@ -63,7 +63,7 @@ class VersionRows:
         if job.settings.on_create.begin is FirstSight.IMMEDIATELY:
             self._tables.ask(row, Request("create", Cause.CREATE, now))
         self._tables.add_job(row)
-        keep_promises(row, made, now)
+        keep_promises(self._tables, row, made, now)
         row.next_run = first_run(made, now)
         self._shared.wake(row, now)
         return Stored(id_, 1, changed=True)
@@ -87,7 +87,7 @@ class VersionRows:
         row.removed_at = row.retire_at = row.undefined_since = None
         self._revisions.revise(row, now)
         if editions[0].in_force_after == now:
-            keep_promises(row, in_force(row.editions, now), now)
+            keep_promises(self._tables, row, in_force(row.editions, now), now)
         return Stored(row.id, asked_edition(row.newest, now).job.version, changed=True)
 
     def updated(self, row: JobRow, change: Put | None, job: Job, now: datetime) -> tuple[Edition, ...]:

@@ -150,6 +150,7 @@ class WatchedTables(Tables):
             self._put_request(row, number, request)
         super().depend(row, dict(image.needs_jobs))
         super().wake(row, state["wake_at"])
+        self.promise(row)
         self._follow_service(row)
 
     def _follow_service(self, job: JobRow) -> None:
@@ -164,6 +165,7 @@ class WatchedTables(Tables):
         for cause, key in list(row.requests):
             self.answer(row, cause, key)
         super().depend(row, {})
+        self.promising.pop(row.id, None)
         del self.jobs[row.id]
         if self.names.peek(row.name) is row:
             del self.names[row.name]

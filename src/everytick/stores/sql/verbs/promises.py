@@ -1,6 +1,6 @@
 """promises, commit_promises, promised and breaches: the promises of jobs, and which were broken."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -35,10 +35,13 @@ def promises(q: ColdQueries, scope: NodeScope, limit: int) -> Verb[DuePromises]:
     """Return promises that may be broken now, longest-waiting first, and breaches that are not told yet."""
     now: datetime = yield Ask.NOW
     unreadable = set[str]()
+    seen: Mapping[str, JobSnapshot] = {}
     while True:
         found: Rows = yield q.promises_due(
             now=now, patient_at=now - JUDGED_BY_ANY_AFTER, met=scope.met, job_ids=unreadable, limit=max(limit, 0)
         )
+        if not found:
+            break
         # Read before the runs and spans, so that these have whatever is decided in between.
         seen = yield commands.look({row["job_id"] for row in found})
         more = {row["job_id"] for row in found} - seen.keys()
