@@ -5,9 +5,11 @@ import os
 import shutil
 import signal
 from collections.abc import Generator, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import time_machine
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
@@ -82,6 +84,20 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell starts what runs in the background with SIGINT ignored, and the processes of tests would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+SEVEN_PAST_NOON = datetime(2026, 11, 20, 12, 7, tzinfo=UTC)
+
+
+@pytest.fixture
+def at_noon() -> Iterator[None]:
+    """The wall clock of this process shows seven past noon, and goes on from there.
+
+    For tests that read the host's clock, because a command or a page of theirs does: no hour and no day ends
+    within them, and what is next has one answer whenever they run. Other processes keep their own time.
+    """
+    with time_machine.travel(SEVEN_PAST_NOON, tick=True):
+        yield
 
 
 @pytest.fixture(scope="session")

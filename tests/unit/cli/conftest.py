@@ -34,8 +34,8 @@ Cli = Callable[..., Said]
 
 
 @pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty folder, none of our variables, and UTC."""
+def _alone(tmp_path: Path, at_noon: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder, none of our variables, noon and UTC."""
     monkeypatch.chdir(tmp_path)
     for variable in [name for name in os.environ if name.startswith("EVERYTICK_")]:
         monkeypatch.delenv(variable)
