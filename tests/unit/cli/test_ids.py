@@ -99,7 +99,9 @@ def test_a_beginning_of_two_ids_is_refused_with_both(cli: Cli, shop: Everytick) 
         await shop.close()
         return sorted(occurrence_id(job_id, at) for at in (first, second))
 
-    shop.define("pulse", every("1s", start="2020-01-01T00:00:00Z")).command("work", ["true"])
+    # It is over: else it would be due again as long as a second passes while one of its runs does.
+    pulse = every("1s", start="2020-01-01T00:00:00Z", end="2021-01-01T00:00:00Z")
+    shop.define("pulse", pulse).command("work", ["true"])
     asyncio.run(stored(shop))
     ids = asyncio.run(filled())
 
