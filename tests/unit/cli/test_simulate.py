@@ -1,7 +1,7 @@
 """`simulate`: what it says of the coming days, from a store or from files."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def test_jobs_that_share_an_instant_are_told(plain: Cli, file: str) -> None:
 
 
 def test_an_outage_is_made_up_for_as_recovery_says(plain: Cli, file: str) -> None:
-    now = datetime.now().astimezone()
+    now = datetime.now(UTC)
     begin, end = now + timedelta(hours=2), now + timedelta(hours=8)
     outage = f"{begin:%Y-%m-%dT%H:%M}..{end:%Y-%m-%dT%H:%M}"
 
