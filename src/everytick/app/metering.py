@@ -9,6 +9,7 @@ from everytick.app.store_access import StoreAccess
 from everytick.errors import StoreUnavailable
 
 if TYPE_CHECKING:
+    from asyncio import Task
     from collections.abc import Sequence
 
     from everytick.metrics.of_store import StoreReading
@@ -30,6 +31,7 @@ class Metering(StoreAccess):
     settings: NodeSettings
     _listeners: Listeners
     _reading: tuple[float, StoreReading] | None = None
+    _asking: Task[StoreReading] | None = None
     _written: tuple[StoreReading, int, Series] | None = None
 
     async def metrics(self, *, records: Sequence[JobRecord] | None = None, asks_store: bool = True) -> str:
@@ -74,15 +76,32 @@ class Metering(StoreAccess):
         return series
 
     async def _read(self, records: Sequence[JobRecord] | None) -> StoreReading:
-        """Return what the store holds, some seconds old at most."""
+        """Return what the store holds, some seconds old at most. Who asks at the same time waits for one reading."""
         import asyncio
-
-        from everytick.metrics.of_store import read_store
 
         kept = self._reading
         if kept is not None and monotonic() - kept[0] < _KEPT_SECONDS:
             return kept[1]
+        asking = self._asking
+        # A task belongs to its loop: the service beside a node has another one.
+        if asking is None or asking.done() or asking.get_loop() is not asyncio.get_running_loop():
+            asking = self._asking = asyncio.ensure_future(self._ask(records))
+            asking.add_done_callback(_told)
+        # Shielded: a scrape that is given up must not end what others wait for.
+        return await asyncio.shield(asking)
+
+    async def _ask(self, records: Sequence[JobRecord] | None) -> StoreReading:
+        import asyncio
+
+        from everytick.metrics.of_store import read_store
+
         async with asyncio.timeout(_ANSWER_SECONDS):
             found = await read_store(await self._opened(), records)
         self._reading = (monotonic(), found)
         return found
+
+
+def _told(asking: Task[StoreReading]) -> None:
+    """Take note of the error: the scrapes that wait for it say that the store does not answer."""
+    if not asking.cancelled():
+        asking.exception()

@@ -1,5 +1,6 @@
 """`/metrics` over HTTP: readable by Prometheus' own parser, guarded, and honest while the store is away."""
 
+import asyncio
 from typing import TypeVar
 
 import httpx2
@@ -63,6 +64,29 @@ async def test_two_scrapes_in_a_row_ask_the_store_once(
     for _ in range(3):
         await client.get("/metrics")
     assert len(asked) == 1
+
+
+async def test_scrapes_at_the_same_time_share_one_reading_and_one_that_is_given_up_ends_none(
+    client: httpx2.AsyncClient, tick: Everytick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, asked = await tick._opened(), []
+    ask, is_asked, may_answer = store.ask, asyncio.Event(), asyncio.Event()
+
+    async def waiting(question: Question[A]) -> A:
+        asked.extend([question] if isinstance(question, Nodes) else [])
+        is_asked.set()
+        await may_answer.wait()
+        return await ask(question)
+
+    monkeypatch.setattr(store, "ask", waiting)
+    first, *others = [asyncio.create_task(tick.metrics()) for _ in range(4)]
+    await is_asked.wait()
+    first.cancel()
+    may_answer.set()
+    told = await asyncio.gather(*others)
+    assert first.cancelled()
+    assert len(asked) == 1
+    assert {read(text).of("everytick_store_up") for text in told} == {1}
 
 
 def test_it_needs_a_person_that_may_look() -> None:
