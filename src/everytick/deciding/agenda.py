@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import heapify, heapreplace, nlargest
+from itertools import chain
 
 from everytick.domain.agenda import EPOCH, QUARTER, AgendaGroup, AgendaJob, Crowd, FleetAgenda, ZoneChange, alike
 from everytick.domain.durations import MICROSECOND
@@ -80,11 +81,11 @@ def _counted(groups: Iterable[AgendaGroup], now: datetime, through: datetime) ->
         paused = [planned for planned in group.jobs if planned.pause is not None]
         number = len(group.jobs) - len(paused)
         for instant in group.between(now, through):
-            here = number + sum(not planned.pauses(instant) for planned in paused) if paused else number
-            quarters[(instant - EPOCH) // QUARTER] += here
-            shared[instant] += here
+            shared[instant] += number + sum(not planned.pauses(instant) for planned in paused) if paused else number
         for quarter, count in _estimated(group, through):
             quarters[quarter] += count * number
+    for instant, count in shared.items():
+        quarters[(instant - EPOCH) // QUARTER] += count
     return quarters, shared
 
 
@@ -96,8 +97,10 @@ def _estimated(group: AgendaGroup, through: datetime) -> Iterator[tuple[int, int
     if not group.is_cut or group.instants[-1] >= through:
         return
     first, last = ((instant - EPOCH) // QUARTER for instant in (group.instants[0], group.instants[-1]))
-    known = Counter((instant - EPOCH) // QUARTER for instant in group.instants)
     is_day_known = last - first > _DAY_QUARTERS
+    begin = EPOCH + (last - _DAY_QUARTERS * is_day_known) * QUARTER
+    looked_at = group.instants[bisect_left(group.instants, begin) :]
+    known = Counter((instant - EPOCH) // QUARTER for instant in looked_at)
     end, rest = divmod(through - EPOCH, QUARTER)
     listed = known[last]
     for quarter in range(last, end + 1):
@@ -115,18 +118,24 @@ def _crowds(groups: Sequence[AgendaGroup], shared: Mapping[datetime, int], slots
 
     The same jobs meet again every hour or day: who waits is found out once for each set of jobs.
     """
-    many = ((count, at) for at, count in shared.items() if count >= _LEAST_SHARED)
-    paused = [job for group in groups for job in group.jobs if job.pause is not None]
+    many = ((count, EPOCH - at, at) for at, count in shared.items() if count >= _LEAST_SHARED)
+    paused = [[job for job in group.jobs if job.pause is not None] for group in groups]
+    starting: dict[tuple[int, tuple[str, ...]], tuple[list[str], list[timedelta]]] = {}
     known: dict[object, tuple[tuple[str, ...], int, timedelta]] = {}
-    for count, at in nlargest(_MOST_CROWDS, many, key=lambda pair: (pair[0], -pair[1].timestamp())):
+    for count, _, at in nlargest(_MOST_CROWDS, many):
         places = [place for place, group in enumerate(groups) if _names(group.instants, at)]
-        key = (*places, None, *(job.job.id for job in paused if job.pauses(at)))
+        key = tuple((place, tuple(job.job.id for job in paused[place] if job.pauses(at))) for place in places)
         if key not in known:
-            jobs = [planned for place in places for planned in groups[place].jobs]
-            jobs = [planned for planned in jobs if not planned.pauses(at)] if paused else jobs
-            names = tuple(planned.job.name for planned in jobs)
-            known[key] = names, *waits([_usual(planned) for planned in jobs], slots)
+            parts = [starting.get(own) or starting.setdefault(own, _starting(groups[own[0]], at)) for own in key]
+            names, lengths = (list(chain.from_iterable(some)) for some in zip(*parts, strict=True))
+            known[key] = tuple(names), *waits(lengths, slots)
         yield Crowd(at, count, *known[key])
+
+
+def _starting(group: AgendaGroup, at: datetime) -> tuple[list[str], list[timedelta]]:
+    """Return the names and the usual lengths of the jobs of a group that start at an instant."""
+    jobs = [job for job in group.jobs if not job.pauses(at)]
+    return [job.job.name for job in jobs], [_usual(job) for job in jobs]
 
 
 def _names(instants: Sequence[datetime], at: datetime) -> bool:
