@@ -308,12 +308,18 @@ async def test_the_newest_missed_spans_of_all_jobs_name_their_jobs(store: AnySto
     spans = {each.id: await store.ask(Spans(each.id, first - 9 * HOUR, clock.time)) for each in lost}
     everything_ = [(id_, span) for id_, own in spans.items() for span in own]
 
-    found = await store.ask(MissedSpans(first - 9 * HOUR))
+    begin, now = first - 9 * HOUR, clock.time
+    found = await store.ask(MissedSpans(begin, now))
     assert len(found) == 6
     assert list(found) == sorted(everything_, key=lambda each: each[1].through, reverse=True)
-    assert list(await store.ask(MissedSpans(first - 9 * HOUR, 4))) == list(found[:4])
-    assert list(await store.ask(MissedSpans(first))) == list(found[:3])
-    assert list(await store.ask(MissedSpans(clock.time))) == []
+    assert list(await store.ask(MissedSpans(begin, now, 4))) == list(found[:4])
+    assert list(await store.ask(MissedSpans(first, now))) == list(found[:3])
+    assert list(await store.ask(MissedSpans(now, now))) == []
+    inner = max(span.after for _, span in found)
+    assert list(await store.ask(MissedSpans(begin, inner, 3))) == [
+        (id_, span) for id_, span in found if span.after < inner
+    ][:3], "newer spans take no place of older ones"
+    assert list(await store.ask(MissedSpans(begin, begin))) == []
 
 
 async def test_the_statuses_of_occurrences_are_told_by_id(store: AnyStore, clock: ManualClock) -> None:

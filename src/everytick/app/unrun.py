@@ -78,12 +78,14 @@ class Unrun:
 
     def question(self, first: datetime, end: datetime) -> Spans | MissedSpans:
         """Return the question whose answer `counted` needs. Of all jobs, only missed instants are counted."""
-        return MissedSpans(first, MOST_MISSED_SPANS) if self._job_id is None else Spans(self._job_id, first, end)
+        if self._job_id is None:
+            return MissedSpans(first, end, MOST_MISSED_SPANS)
+        return Spans(self._job_id, first, end)
 
     async def counted(self, first: datetime, end: datetime, answer: Sequence[Any]) -> tuple[Counter[_S], bool]:
         """Return how many of `(first, end]` have which status, and whether they may be more."""
         counts: Counter[_S] = Counter()
-        spans = await self._of_job(answer, first, end) if self._job_id is not None else _before(answer, end)
+        spans = await self._of_job(answer, first, end) if self._job_id is not None else list(answer)
         is_more, left, in_part = len(answer) >= MOST_MISSED_SPANS, MOST_COUNTED, list[_OfJob]()
         for job_id, span in spans:
             if span.count is not None and first <= span.after and span.through <= end:
@@ -137,7 +139,9 @@ class Unrun:
     async def _spans(self, begin: datetime, end: datetime) -> list[_OfJob]:
         if self._job_id is not None:
             return await self._of_job(await self._store.ask(Spans(self._job_id, begin, end)), begin, end)
-        found = await self._missed(begin, end) if _S.MISSED in self._statuses else []
+        found: list[_OfJob] = []
+        if _S.MISSED in self._statuses:
+            found += await self._store.ask(MissedSpans(begin, end, MOST_MISSED_SPANS))
         return found + await self._skipped(begin, end) if _S.SKIPPED in self._statuses else found
 
     async def _of_job(self, answer: Sequence[Span], begin: datetime, end: datetime) -> list[_OfJob]:
@@ -149,9 +153,6 @@ class Unrun:
         own = [*answer, *open_pauses(snapshot, self._now)]
         is_in = [span for span in own if span.through > begin and span.after < end]
         return [(self._job_id, span) for span in is_in if span.status in self._statuses]
-
-    async def _missed(self, begin: datetime, end: datetime) -> list[_OfJob]:
-        return _before(await self._store.ask(MissedSpans(begin, MOST_MISSED_SPANS)), end)
 
     async def _skipped(self, begin: datetime, end: datetime) -> list[_OfJob]:
         from everytick.app.history import open_pauses
@@ -196,10 +197,6 @@ class Unrun:
             for (job_id, _), editions in zip(part, answers, strict=True):
                 own = self._known.setdefault(job_id, {})
                 own.update({edition.job.version: edition.job for edition in editions})
-
-
-def _before(answer: Sequence[_OfJob], end: datetime) -> list[_OfJob]:
-    return [(job_id, span) for job_id, span in answer if span.after < end]
 
 
 def _place(instant: Occurrence) -> tuple[float, str]:

@@ -91,9 +91,10 @@ class SpansOfJobs(Question["dict[str, tuple[Span, ...]]"]):
 
 @value
 class MissedSpans(Question["Sequence[tuple[str, Span]]"]):
-    """Which spans of missed instants, of all jobs, end after a moment? Newest first, each with the id of its job."""
+    """Which spans of missed instants, of all jobs, overlap `(after, through]`? Newest first, each with its job's id."""
 
     after: datetime
+    through: datetime
     limit: int = 10_000
 
 

@@ -248,10 +248,8 @@ async def _asked_of(
 ) -> tuple[Mapping[str, OccurrenceStatus], Sequence[tuple[str, Span]]]:
     """Return how the last ends in doubt ended, and what was missed lately."""
     doubted = [id_ for id_ in map(end_in_doubt, records) if id_ is not None]
-    asked = (
-        OccurrenceStatuses(doubted[:_MOST_ENDS]),
-        MissedSpans(await store.now() - MISSED_FOR, MOST_MISSED_SPANS),
-    )
+    now = await store.now()
+    asked = OccurrenceStatuses(doubted[:_MOST_ENDS]), MissedSpans(now - MISSED_FOR, now, MOST_MISSED_SPANS)
     ends, missed = await store.ask(QuestionBatch(asked))
     return ends, missed
 

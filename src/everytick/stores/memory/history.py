@@ -102,12 +102,12 @@ class HistoryVerbs:
         return {id_: spans for id_, spans in within.items() if spans}
 
     def missed_spans(self, asked: MissedSpans) -> list[tuple[str, Span]]:
-        """Return the stretches that were missed in any job, newest first."""
+        """Return the stretches that were missed in any job and overlap these bounds, newest first."""
         missed = [
             (id_, span)
             for id_, job in self._tables.jobs.items()
             for span in job.spans
-            if span.status is _S.MISSED and span.through > asked.after
+            if span.status is _S.MISSED and span.through > asked.after and span.after < asked.through
         ]
         missed.sort(key=itemgetter(0))
         missed.sort(key=lambda pair: pair[1].through, reverse=True)

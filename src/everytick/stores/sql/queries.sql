@@ -619,11 +619,11 @@ select job_key, status, why, detail, span_after, span_through, version, count
  order by span_key;
 
 -- missed_spans --
--- Returns the newest spans of missed instants that end after a moment, of all jobs.
+-- Returns the newest spans of missed instants that overlap these bounds, of all jobs.
 select (select s.id from {schema}.job_state s where s.job_key = p.job_key) as job_id,
        p.status, p.why, p.detail, p.span_after, p.span_through, p.version, p.count
   from {schema}.span p {using span_missed}
- where p.status = {missed} and p.span_through > :begin_after
+ where p.status = {missed} and p.span_through > :begin_after and p.span_after < :end_through
  order by p.span_through desc, job_id limit :limit;
 
 -- forget_attempts --

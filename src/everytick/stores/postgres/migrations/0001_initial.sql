@@ -314,7 +314,7 @@ create table everytick.span (
     primary key (job_key, span_key)
 );
 
-create index span_missed on everytick.span (span_through) where status = 16;
+create index span_missed on everytick.span (span_through, span_after) where status = 16;
 
 -- Where each promise of a job stands; only jobs with promises have rows. check_at is when the next breach could be there,
 -- broken_for names the breach that goes on. Neither table refers to the job: that would lock the job.

@@ -157,8 +157,9 @@ def spans_of_jobs(q: ColdQueries, asked: SpansOfJobs) -> Verb[dict[str, tuple[Sp
 
 
 def missed_spans(q: ColdQueries, asked: MissedSpans) -> Verb[list[tuple[str, Span]]]:
-    """Return the newest spans of missed instants of all jobs."""
-    found: Rows = yield q.missed_spans(begin_after=asked.after, limit=asked.limit)
+    """Return the newest spans of missed instants of all jobs that overlap `(after, through]`."""
+    bounds = {"begin_after": asked.after, "end_through": asked.through}
+    found: Rows = yield q.missed_spans(**bounds, limit=asked.limit)
     return [(row["job_id"], _span(row)) for row in found]
 
 

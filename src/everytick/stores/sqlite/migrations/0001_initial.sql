@@ -248,7 +248,7 @@ create table span (
   count integer
 ) strict;
 create index span_job on span (job_key, span_through);
-create index span_missed on span (span_through) where status = 16;
+create index span_missed on span (span_through, span_after) where status = 16;
 
 -- Where each promise of a job stands; only jobs with promises have rows. check_at is when the next breach could be there,
 -- broken_for names the breach that goes on.
