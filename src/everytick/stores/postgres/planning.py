@@ -251,7 +251,7 @@ class PlanCommits:
         """
         jobs = [keys.get(plan.job_id, _NO_JOB) for plan in plans]
         snapshots = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
-        settled, created, answered, awaiting = [], [], [], []
+        settled, created, answered, awaiting, wanted = [], [], [], [], 0
         for job, plan in zip(jobs, plans, strict=True):
             seen = snapshots[plan.job_id]
             _require_progress(plan, seen)
@@ -259,10 +259,12 @@ class PlanCommits:
             settled.append(standing)
             for creation in plan.creations:
                 made = created_row(job, defining(seen, creation), creation, plan.awaits_ends)
-                created.append((*made, (offer is not None and _is_wanted(offer, plan, made)) or None))
+                is_wanted = offer is not None and _is_wanted(offer, plan, made)
+                created.append((*made, is_wanted or None))
+                wanted += is_wanted
             answered += [(job, answer.key, CAUSE_CODE[answer.cause]) for answer in plan.answers]
             awaiting += [job] if plan.awaits_ends else []
-        is_taking = offer is not None and 0 < sum(1 for row in created if row[-1]) <= offer.limit
+        is_taking = offer is not None and 0 < wanted <= offer.limit
         taker = offer.scope if offer is not None and is_taking else None
         query = self._sql.settle_few(
             **columns(_FEW_SETTLED, settled),
