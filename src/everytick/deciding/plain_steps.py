@@ -70,21 +70,27 @@ def _begun(task: TaskRules, life: OccurrenceLife, now: datetime) -> Step | None:
         life.ready_at,
         life.started_at or now,
         now,
-        lost=life.lost,
+        None,
+        None,
+        life.lost,
     )
     return Step(1, after, (), (_start(task, opened, now),))
 
 
 def _opened(run: RunState, now: datetime) -> RunState:
+    # By place, as every value here: by name it takes three times as long.
     return RunState(
         _RUNNING,
         run.attempts + 1,
         run.retries,
         run.last,
-        started_at=run.started_at or now,
-        attempt_started_at=now,
-        error=run.error,
-        waits=run.waits,
+        None,
+        run.started_at or now,
+        now,
+        None,
+        run.error,
+        None,
+        run.waits,
     )
 
 
@@ -104,16 +110,10 @@ def _succeeded(header: OccurrenceHeader, life: OccurrenceLife, event: AttemptEnd
     for earlier in runs[:place]:
         if earlier.status is not _SUCCESS:
             return None
+    result = event.outcome.result if type(event.outcome) is Succeeded else None
+    first, waits = run.started_at, run.waits
     over = RunState(
-        _SUCCESS,
-        run.attempts,
-        run.retries,
-        _SUCCEEDED,
-        started_at=run.started_at,
-        ended_at=now,
-        result=event.outcome.result if type(event.outcome) is Succeeded else None,
-        waits=run.waits,
-        because_of=run.because_of,
+        _SUCCESS, run.attempts, run.retries, _SUCCEEDED, None, first, None, now, None, result, waits, run.because_of
     )
     number, follows = life.number + 1, place + 1 < len(runs)
     states: tuple[RunState, ...] = (over,)
@@ -135,8 +135,9 @@ def _succeeded(header: OccurrenceHeader, life: OccurrenceLife, event: AttemptEnd
         life.ready_at,
         life.started_at,
         life.claimed_at,
-        ended_at=None if follows else now,
-        lost=life.lost,
+        None if follows else now,
+        None,
+        life.lost,
     )
     rows = (RunRow(event.task, run.attempts, _SUCCEEDED, run.attempt_started_at, now, None, over),)
     return Step(number, after, rows, starts, (), (), None if follows else OccurrenceEnd(header, after))

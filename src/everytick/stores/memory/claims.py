@@ -10,6 +10,8 @@ from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, rules_of, r
 from everytick.stores.base import Claim, ClaimKey
 from everytick.stores.memory.rows import OccurrenceRow
 
+_SCHEDULE = Cause.SCHEDULE
+
 
 def claim_of(row: OccurrenceRow) -> Claim:
     """Return the occurrence as its owner needs it."""
@@ -27,28 +29,30 @@ def header_and_life(row: OccurrenceRow) -> tuple[OccurrenceHeader, OccurrenceLif
     job, rules = row.job.versions[row.version]
     if row.overrides.items:
         rules = rules_of(job, row.overrides)
+    creation = row.creation
+    # By place: by name it takes three times as long.
     header = OccurrenceHeader(
-        id=row.id,
-        job_id=row.job.id,
-        scheduled_for=row.creation.scheduled_for,
-        rules=rules,
-        is_recovery_run=row.creation.late and row.creation.cause is Cause.SCHEDULE,
-        found=row.found,
-        holds_place=row.holds_place,
-        cause=row.creation.cause,
+        row.id,
+        row.job.id,
+        creation.scheduled_for,
+        rules,
+        creation.late and creation.cause is _SCHEDULE,
+        row.found,
+        row.holds_place,
+        creation.cause,
     )
     life = OccurrenceLife(
-        status=row.status,
-        runs=runs_of(rules, row.runs),
-        number=row.number,
-        is_owned=row.owner is not None,
-        ready_at=row.ready_at,
-        started_at=row.started_at,
-        claimed_at=row.claimed_at,
-        ended_at=row.ended_at,
-        error=row.error,
-        lost=row.lost,
-        cancel=row.cancel,
+        row.status,
+        runs_of(rules, row.runs),
+        row.number,
+        row.owner is not None,
+        row.ready_at,
+        row.started_at,
+        row.claimed_at,
+        row.ended_at,
+        row.error,
+        row.lost,
+        row.cancel,
     )
     return header, life
 

@@ -47,23 +47,24 @@ class Occurrences:
             overrides = own_overrides(creation, own)
             own = own.overridden_by(overrides)
         needs = needs_in(job.labels, own.queue)
+        # By place: by name it takes three times as long.
         created = OccurrenceRow(
-            handle=next(self._tables.new_handles),
-            id=creation.id,
-            job=row,
-            creation=creation,
-            overrides=overrides,
-            reason=f"{creation.why}, {creation.detail}" if creation.detail else creation.why.value,
-            created_at=now,
-            line_at=creation.line_at,
-            version=creation.version,
-            status=creation.status,
-            priority=own.priority,
-            needs=needs if not creation.in_lane else late_needs(needs),
-            ready_at=creation.ready_at,
-            updated_at=now,
-            ended_at=now if creation.status in ENDED else None,
-            execution_timeout=bounded(own.execution_timeout),
+            next(self._tables.new_handles),
+            creation.id,
+            row,
+            creation,
+            overrides,
+            f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why),
+            now,
+            creation.line_at,
+            creation.version,
+            creation.status,
+            own.priority,
+            needs if not creation.in_lane else late_needs(needs),
+            creation.ready_at,
+            now,
+            now if creation.status in ENDED else None,
+            bounded(own.execution_timeout),
         )
         self._tables.add(created)
         if creation.keeps and creation.status not in ENDED:

@@ -26,7 +26,9 @@ from everytick.domain.upcoming import NOTHING_COMING, Coming
 from everytick.domain.values import value
 from everytick.stores.memory.ordered import Ordered, Place
 
-_S = OccurrenceStatus
+# Bound once: to look a member up in its class takes as long as to call a function.
+_PENDING, _AWAITING_RETRY = OccurrenceStatus.PENDING, OccurrenceStatus.AWAITING_RETRY
+_COMPLETED = OccurrenceStatus.COMPLETED
 
 
 @dataclass(slots=True, eq=False)
@@ -250,11 +252,12 @@ class OccurrenceRow:
     ready_at: datetime
     updated_at: datetime
     ended_at: datetime | None
+    execution_timeout: timedelta | None
     owner: str | None = None
     fence: int = 0
     token: int = 0
     node: str | None = None
-    found: OccurrenceStatus = _S.PENDING
+    found: OccurrenceStatus = _PENDING
     started_at: datetime | None = None
     error: str | None = None
     number: int = 0
@@ -265,7 +268,6 @@ class OccurrenceRow:
     report_due: bool = False
     awaited: bool = False
     holds_place: bool = False
-    execution_timeout: timedelta | None = None
     runs: dict[str, RunState] = field(default_factory=dict)
     attempts: dict[tuple[str, int], AttemptRow] = field(default_factory=dict)
     line: Ordered["OccurrenceRow"] | None = None
@@ -276,9 +278,9 @@ class OccurrenceRow:
     @property
     def is_unclaimed(self) -> bool:
         """Whether a node may claim it, now or at `ready_at`. A retry of a disabled job waits until it is enabled."""
-        if self.status is _S.AWAITING_RETRY:
+        if self.status is _AWAITING_RETRY:
             return self.owner is None and self.job.job.enabled
-        return self.status is _S.PENDING
+        return self.status is _PENDING
 
     @property
     def deadline_at(self) -> datetime | None:
@@ -294,7 +296,7 @@ class OccurrenceRow:
     @property
     def took(self) -> timedelta | None:
         """How long it took, if it completed."""
-        if self.status is not _S.COMPLETED or self.started_at is None or self.ended_at is None:
+        if self.status is not _COMPLETED or self.started_at is None or self.ended_at is None:
             return None
         return self.ended_at - self.started_at
 

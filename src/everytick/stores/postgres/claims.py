@@ -12,6 +12,8 @@ from everytick.stores.postgres.rows import Row
 from everytick.stores.sql.definitions import Compiled
 from everytick.stores.sql.rows import read_overrides
 
+_SCHEDULE = Cause.SCHEDULE
+
 CLAIM_COLUMNS = (
     "handle",
     "id",
@@ -95,28 +97,23 @@ def claim(row: Row, kept: Compiled, known: Mapping[str, RunState] | None) -> Cla
     own = read_overrides(overrides, payload)
     if own.items:
         rules = rules_of(job, own)
+    why = CAUSES[cause]
+    # By place: by name it takes three times as long.
     header = OccurrenceHeader(
-        id=f"occ_{id_}",
-        job_id=job.id,
-        scheduled_for=scheduled_for,
-        rules=rules,
-        is_recovery_run=late and CAUSES[cause] is Cause.SCHEDULE,
-        found=STATUSES[found],
-        holds_place=holds_place,
-        cause=CAUSES[cause],
+        f"occ_{id_}", job.id, scheduled_for, rules, late and why is _SCHEDULE, STATUSES[found], holds_place, why
     )
     life = OccurrenceLife(
-        status=STATUSES[status],
-        runs=tuple(known.get(task.name, NOT_STARTED) for task in rules.tasks) if known else kept.rules.not_started,
-        number=step_number,
-        is_owned=owner is not None,
-        ready_at=ready_at,
-        started_at=started_at,
-        claimed_at=claimed_at,
-        ended_at=ended_at,
-        error=error,
-        lost=lost,
-        cancel=cancel_reason,
+        STATUSES[status],
+        tuple(known.get(task.name, NOT_STARTED) for task in rules.tasks) if known else kept.rules.not_started,
+        step_number,
+        owner is not None,
+        ready_at,
+        started_at,
+        claimed_at,
+        ended_at,
+        error,
+        lost,
+        cancel_reason,
     )
     return Claim(ClaimKey(handle, fence, claim_token), partial(_record, row, job.id, own), header, life, job)
 

@@ -21,7 +21,7 @@ from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.rows import Columns
 
 _SCHEDULE = Cause.SCHEDULE
-_RUNNING = OccurrenceStatus.RUNNING
+_PENDING, _RUNNING = OccurrenceStatus.PENDING, OccurrenceStatus.RUNNING
 
 _FIRST = ("handle", "job_key", "version")
 CLAIM_COLUMNS = (
@@ -109,23 +109,12 @@ def begun(ready: ReadableRows, read_again: Mapping[int, Claim], node: str, token
             all_claims.append(read_again[handle])
             continue
         job, rules, instant = compiled.job, compiled.rules, at[scheduled_for]
+        why = CAUSES[cause]
+        # By place: by name it takes three times as long.
         header = OccurrenceHeader(
-            id=id_text(id_),
-            job_id=job.id,
-            scheduled_for=instant,
-            rules=rules,
-            is_recovery_run=late == 1 and CAUSES[cause] is _SCHEDULE,
-            cause=CAUSES[cause],
+            id_text(id_), job.id, instant, rules, late == 1 and why is _SCHEDULE, _PENDING, False, why
         )
-        life = OccurrenceLife(
-            status=_RUNNING,
-            runs=rules.not_started,
-            number=0,
-            is_owned=True,
-            ready_at=instant,
-            started_at=now,
-            claimed_at=now,
-        )
+        life = OccurrenceLife(_RUNNING, rules.not_started, 0, True, instant, now, now)
         record = partial(_plain_record, row, job.id, node, now)
         all_claims.append(Claim(ClaimKey(handle, 1, token), record, header, life, job))
     return all_claims
