@@ -33,6 +33,7 @@ WAITS_KEPT = 100
 
 _NOTHING = Overrides(Level.OCCURRENCE)
 _NO_TIME = timedelta(0)
+_COMPLETED = OccurrenceStatus.COMPLETED
 _FAILURES = frozenset({OccurrenceStatus.FAILED, OccurrenceStatus.FAILED_STALE, OccurrenceStatus.COMPLETED_WITH_ERRORS})
 _FAILED_RUNS = frozenset({RunStatus.FAILED, RunStatus.TIMEOUT})
 _FAILED_ATTEMPTS = frozenset({AttemptStatus.FAILED, AttemptStatus.TIMEOUT})
@@ -542,7 +543,10 @@ class Step:
     @property
     def failure(self) -> str | None:
         """What the job remembers as its last error; None where this is not its end, or a good one."""
-        return None if self.end is None else failure_of(self.after.status, self.after.runs, self.after.error)
+        after = self.after
+        if self.end is None or after.status is _COMPLETED:
+            return None
+        return failure_of(after.status, after.runs, after.error)
 
     @property
     def commits(self) -> bool:

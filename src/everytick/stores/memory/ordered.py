@@ -72,7 +72,7 @@ class Ordered(Generic[R]):
         assert part[at] == place, f"there is no row at {place}"
         del part[at]
         if not part:
-            parts[:] = filter(None, parts)
+            parts.remove(part)
 
     def through(self, first: Any) -> Iterator[R]:
         """Give the rows whose place begins with a value up to `first`, first to last."""

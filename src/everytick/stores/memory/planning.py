@@ -21,7 +21,9 @@ from everytick.stores.memory.rows import JobRow
 from everytick.stores.memory.running import Execution
 from everytick.stores.storing_rules import is_in_force
 
+# Bound once: to look a member up in its class takes as long as to call a function.
 _S = OccurrenceStatus
+_COMMITTED, _STALE = Commit.COMMITTED, Commit.STALE
 
 
 class PlanCommits:
@@ -43,7 +45,6 @@ class PlanCommits:
             return Committed([Commit.STALE] * len(plans))
         # If a job has two plans, the first one makes the snapshot of the second stale.
         firsts = {plan.job_id: plan for plan in reversed(plans)}
-        seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
         telling: list[str] = []
 
         async def write(some: Sequence[Plan]) -> Sequence[Commit]:
@@ -51,7 +52,7 @@ class PlanCommits:
             for plan in some:
                 self._require_progress(plan)
             answers = [
-                self._commit(plan, batch.token, now, telling) if firsts[plan.job_id] is plan else Commit.STALE
+                self._commit(plan, batch.token, now, telling) if firsts[plan.job_id] is plan else _STALE
                 for plan in some
             ]
             while telling:
@@ -59,7 +60,8 @@ class PlanCommits:
             return answers
 
         async def set_aside(plan: Plan, reason: str) -> CommitAnswer:
-            answer = self._commit(put_off(seen[plan.job_id], now), self._shared.tokens(), now, telling)
+            snapshot = next(seen for seen in batch.snapshots if seen.job_id == plan.job_id)
+            answer = self._commit(put_off(snapshot, now), self._shared.tokens(), now, telling)
             if answer is Commit.COMMITTED:
                 self._tables.jobs[plan.job_id].parked_reason = PLAN_REFUSED.format(reason=reason)
                 return CommitFailed(reason)
@@ -74,14 +76,14 @@ class PlanCommits:
         """Write the plan unless its job has moved on. Add the job to `telling` if others wait for this plan."""
         row = self._tables.jobs.get(plan.job_id)
         if row is None:
-            return Commit.STALE
+            return _STALE
         if row.revision != plan.revision:
             # The token says that this very plan was written before and its answer was lost.
-            return Commit.COMMITTED if row.plan_token == token else Commit.STALE
+            return _COMMITTED if row.plan_token == token else _STALE
         self._rows.write(row, plan, token, now)
         if plan.tells:
             telling.append(row.id)
-        return Commit.COMMITTED
+        return _COMMITTED
 
     def _require_progress(self, plan: Plan) -> None:
         row = self._tables.jobs.get(plan.job_id)

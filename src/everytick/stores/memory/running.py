@@ -16,7 +16,9 @@ from everytick.stores.memory.limiting import LimitVerbs
 from everytick.stores.memory.occurrences import Occurrences, note_end, note_failure
 from everytick.stores.memory.rows import AttemptRow, OccurrenceRow
 
+# Bound once: to look a member up in its class takes as long as to call a function.
 _S = OccurrenceStatus
+_COMMITTED, _STALE = Commit.COMMITTED, Commit.STALE
 
 
 class Execution:
@@ -33,7 +35,8 @@ class Execution:
         now = self._shared.now()
         self._tables.release_early(scope.met)
         rows = merged(self._tables.ready, scope, claim_order)
-        ready = (row for row in rows if row.job.id not in scope.unknown and not waits_for_a_plan(row, now))
+        unknown = scope.unknown
+        ready = (row for row in rows if row.job.id not in unknown and not waits_for_a_plan(row, now))
         taken = list(islice(ready, limit))
         if taken:
             # A claim counts as a beat, so that no reaper takes it from a node that was silent for long.
@@ -57,13 +60,13 @@ class Execution:
         handle, fence, token = claim.key
         row = self._tables.handles.get(handle)
         if row is None or row.token != token:
-            return Commit.STALE
+            return _STALE
         if row.fence != fence:
             # An end raises the fence and keeps the number: this tells a repeated end from a stale step.
             again = row.status in ENDED and row.fence == fence + 1 and row.number == step.number
-            return Commit.COMMITTED if again else Commit.STALE
+            return _COMMITTED if again else _STALE
         if step.number <= row.number:
-            return Commit.COMMITTED
+            return _COMMITTED
         after = step.after
         assert after.status is row.status or may_move(row.status, after.status), (
             f"{row.id}: {row.status} cannot become {after.status}"
@@ -92,7 +95,7 @@ class Execution:
             self._shared.bell.ring()
         if step.release:
             self._hold_given_back(row, step, now)
-        return Commit.COMMITTED
+        return _COMMITTED
 
     def _hold_given_back(self, row: OccurrenceRow, step: Step, now: datetime) -> None:
         """Hold or end an occurrence that was given back, if its job was paused, disabled or removed."""
@@ -147,11 +150,14 @@ def _write_rows(row: OccurrenceRow, step: Step) -> None:
         row.runs[written.task] = written.run
         if written.attempt is None:
             continue
-        attempt = row.attempts.setdefault((written.task, written.number), AttemptRow(node=row.node))
-        if attempt.status in ATTEMPT_ENDED:
-            continue
-        attempt.status, attempt.error = written.attempt, written.error
-        attempt.started_at, attempt.ended_at = written.started_at, written.ended_at
+        key = written.task, written.number
+        attempt = row.attempts.get(key)
+        if attempt is None:
+            columns = written.attempt, written.started_at, written.ended_at, written.error
+            row.attempts[key] = AttemptRow(*columns, None, None, row.node)
+        elif attempt.status not in ATTEMPT_ENDED:
+            attempt.status, attempt.error = written.attempt, written.error
+            attempt.started_at, attempt.ended_at = written.started_at, written.ended_at
 
 
 def _note(row: OccurrenceRow, fence: int, note: Note) -> Commit:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from everytick.domain.limits import LimitChange, Reach
     from everytick.domain.people import SignInFailures, Token, User, WebSession
 
-_S = OccurrenceStatus
+# Bound once: to look a member up in its class takes as long as to call a function.
+_QUEUED, _RUNNING = OccurrenceStatus.QUEUED, OccurrenceStatus.RUNNING
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
 """The place in line of a request that a plan may see at once."""
 
@@ -211,7 +212,7 @@ class Tables:
 
     def own(self, row: OccurrenceRow, node: str, token: int, now: datetime) -> None:
         """Make the node the owner of an unclaimed occurrence."""
-        row.found, row.status, row.owner, row.node = row.status, _S.RUNNING, node, node
+        row.found, row.status, row.owner, row.node = row.status, _RUNNING, node, node
         row.fence, row.token = row.fence + 1, token
         row.started_at, row.claimed_at, row.updated_at = row.started_at or now, now, now
         if row.claim_entry is not None:
@@ -278,7 +279,7 @@ class Tables:
         """Return the part of its job's line that has it: busy, waiting or none."""
         if row.status in BUSY:
             return row.job.busy
-        return row.job.waiting if row.status is _S.QUEUED else None
+        return row.job.waiting if row.status is _QUEUED else None
 
     def _claim_entry(self, row: OccurrenceRow) -> IndexEntry | None:
         """Return its place among the ready or the early occurrences."""
@@ -302,7 +303,10 @@ class Tables:
         """Move the row to these places in the indexes."""
         if row.line is not line:
             place = (row.line_at, row.id, row)
-            _move(None if row.line is None else (row.line, place), None if line is None else (line, place))
+            if row.line is not None:
+                row.line.remove(place)
+            if line is not None:
+                line.add(place)
             row.line = line
         if row.claim_entry != claim_entry:
             _move(row.claim_entry, claim_entry)
