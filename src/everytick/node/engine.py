@@ -8,6 +8,7 @@ done about it.
 import logging
 from collections import Counter, deque
 from datetime import timedelta
+from typing import Any
 
 from everytick.domain.steps import Stopping
 from everytick.node.arrivals import Arrivals
@@ -23,7 +24,6 @@ from everytick.node.inbox import (
     EngineEvent,
     GraceOver,
     HandedOver,
-    Handlers,
     Inbox,
     LookWanted,
     OrdersCame,
@@ -74,24 +74,7 @@ class Engine:
     ) -> None:
         settings, clock, health = tools.settings, tools.clock, tools.health
         self._tools, self._owned = tools, owned
-        table: Handlers = {
-            LookWanted: self._look,
-            Planned: self._planned,
-            Arrived: self._arrived,
-            BacklogDue: self._backlog_due,
-            StartHookOver: lambda event: self._lives.start_hook_over(event),
-            Prepared: lambda event: self._lives.prepared(event),
-            HandedOver: lambda event: self._lives.handed_over(event),
-            AttemptOver: lambda event: self._lives.attempt_over(event),
-            TransactionOver: lambda event: self._lives.transaction_over(event),
-            StepsWritten: self._steps_written,
-            Reminded: lambda event: self._lives.reminded(event),
-            TimeoutsDue: self._timeouts_due,
-            TimeoutPassed: lambda event: self._lives.timed_out(event),
-            GraceOver: lambda event: self._lives.grace_over(event),
-            OrdersCame: self._ordered,
-            StopAsked: self._stop_asked,
-        }
+        table: dict[Any, Any] = {}
         self.inbox = inbox = Inbox(table, self._failed, self._settled)
         self.slots, ready = Slots(settings.slots, clock.monotonic, settings.engine_slots), deque[OpenAttempt]()
         self.writer = Writer(store, health, inbox)
@@ -116,6 +99,24 @@ class Engine:
         self.planner, self._rollouts = Planner(plans, tools, scope, self.claimer, inbox), rollouts
         self._calm = Calm(self.slots, ready, self.writer)
         self.waking = Waking(store, tools, scope, self.planner, self._calm, inbox)
+        table |= {
+            LookWanted: self._look,
+            Planned: self._planned,
+            Arrived: self._arrived,
+            BacklogDue: self._backlog_due,
+            StartHookOver: lives.start_hook_over,
+            Prepared: lives.prepared,
+            HandedOver: lives.handed_over,
+            AttemptOver: lives.attempt_over,
+            TransactionOver: lives.transaction_over,
+            StepsWritten: self._steps_written,
+            Reminded: lives.reminded,
+            TimeoutsDue: self._timeouts_due,
+            TimeoutPassed: lives.timed_out,
+            GraceOver: lives.grace_over,
+            OrdersCame: self._ordered,
+            StopAsked: self._stop_asked,
+        }
 
     def begin(self, loops: Loops) -> None:
         """Plan, claim, run and write from now on."""

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("everytick.node")
 
 _CLAIMED, _RELEASED = Claimed(), Released()
+# Bound once: to look a member up in its class takes as long as to call a function.
+_COMMITTED = Commit.COMMITTED
 _LOOK_AGAIN_SECONDS = 5.0
 """How often a reminder is tried again after the store's clock was set back."""
 
@@ -78,15 +80,11 @@ class Lives:
         self._owned, self._slots, self._attempts, self._writer = owned, slots, attempts, writer
         self._services, self._timeouts, self._reporter = services, services.timeouts, tools.reporter
         self._inbox = inbox
-        self._is_over = False
+        self.is_over = False
+        """Whether the node stops: nothing begins any more."""
         self._grace = tools.settings.grace_period
 
     # --------------------------------------------------------------------------------------------------------- one life
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the node stops: nothing begins any more."""
-        return self._is_over
 
     def reattach(self, occurrence: OwnedOccurrence) -> None:
         """Wait for the ends of the attempts that engines carry out; their earlier owner fell silent or stopped."""
@@ -223,7 +221,8 @@ class Lives:
         if occurrence.is_begun and occurrence.is_at_engines and self._slots.take_engine_slot():
             occurrence.is_begun, occurrence.has_engine_slot = False, True
             self._slots.free(self._clock.now())
-        self._leave_at_engines(occurrence)
+        if self.is_over:
+            self._leave_at_engines(occurrence)
 
     def _note_handed(self, attempt: OpenAttempt) -> None:
         """Remember which engine has the attempt: it is told once the end of the attempt is written."""
@@ -253,7 +252,8 @@ class Lives:
         if not attempt.is_settled:
             ended = AttemptEnded(attempt.task, attempt.number, over.outcome)
             self.feed(occurrence, ended, self._clock.at(over.reading))
-        self._leave_at_engines(occurrence)
+        if self.is_over:
+            self._leave_at_engines(occurrence)
 
     def transaction_over(self, over: TransactionOver) -> None:
         """Go on from a step that was committed in a task's transaction, and from the events that waited for it."""
@@ -307,9 +307,10 @@ class Lives:
             try:
                 if occurrence.awaits_writes is not None:
                     occurrence.has_written()
-                if answer is Commit.COMMITTED:
+                if answer is _COMMITTED:
                     self._has_committed(occurrence, step, is_told)
-                    self._leave_at_engines(occurrence)
+                    if self.is_over:
+                        self._leave_at_engines(occurrence)
                 elif answer is None:
                     self.give_up(occurrence)
                 else:
@@ -353,8 +354,8 @@ class Lives:
         self._forget(occurrence)
 
     def _leave_at_engines(self, occurrence: OwnedOccurrence) -> None:
-        """Release, on a stopping node, an occurrence that only engines work on. Another node records its end."""
-        if self._is_over and not occurrence.is_gone and occurrence.is_at_engines:
+        """Let go, on a node that stops, of an occurrence that only engines work on. Another node records its end."""
+        if not occurrence.is_gone and occurrence.is_at_engines:
             _log.info("occurrence %s goes on at its engine; another node records its end", occurrence.claim.header.id)
             self._let_go(occurrence)
 
@@ -420,7 +421,7 @@ class Lives:
 
         `grace` is how long an attempt that is told to stop has for it; with None the setting says so.
         """
-        self._is_over = True
+        self.is_over = True
         if grace is not None:
             self._grace = grace
         for occurrence in [*self._slots.take_backlog(), *self._owned.take_waiting()]:

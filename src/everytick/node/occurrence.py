@@ -223,8 +223,7 @@ class OpenAttempt:
         self.task = header.rules.tasks[place].name
         self.context = Context(claim.job, place, number, claim.record, header, occurrence.life, claim.key.fence, self)
         # Most claims name none: they were not taken over from another node.
-        tried = (self.task, number)
-        self.handed_to = next((handed.handed_to for handed in claim.handed if handed[:2] == tried), None)
+        self.handed_to = _engine_of(claim, self.task, number) if claim.handed else None
         self.is_handed = self.handed_to is not None
         self.alarm: Alarm | None = None
         self.open_transaction: CanBeTakenBack | None = None
@@ -296,6 +295,11 @@ class OpenAttempt:
         assert self.worker is not None, "an attempt that runs has a worker"
         previous = asyncio.run_coroutine_threadsafe(self.look_up_previous(context), self.worker.get_loop())
         return previous.result()
+
+
+def _engine_of(claim: Claim, task: str, number: int) -> str | None:
+    """Return what was noted of the engine that carries the attempt out for an earlier owner; None if none does."""
+    return next((handed.handed_to for handed in claim.handed if handed[:2] == (task, number)), None)
 
 
 class OwnedKeys:

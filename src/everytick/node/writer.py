@@ -15,6 +15,9 @@ from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.node")
 
+# Bound once: to look a member up in its class takes as long as to call a function.
+_COMMITTED = Commit.COMMITTED
+
 BATCH = 500
 """Largest number of steps that one commit carries; 500 keeps its locks short."""
 
@@ -102,7 +105,7 @@ class Writer:
             if isinstance(answer, CommitAway):
                 away.append(occurrence)
                 continue
-            if answer is Commit.COMMITTED and len(occurrence.steps) > 1:
+            if answer is _COMMITTED and len(occurrence.steps) > 1:
                 occurrence.steps = occurrence.steps[1:]
                 self._queue.append(occurrence)
             else:

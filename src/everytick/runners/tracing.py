@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("everytick.runners")
 
 VARIABLE = "TRACEPARENT"
+_SDK = "opentelemetry.sdk.trace"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOSECONDS_IN_A_MICROSECOND = 1000
 _GOOD = ("completed", "completed_with_errors")
@@ -29,7 +30,7 @@ _GOOD = ("completed", "completed_with_errors")
 
 def is_on() -> bool:
     """Whether the application records spans: it has loaded OpenTelemetry's SDK. Without it, nothing is loaded here."""
-    return "opentelemetry.sdk.trace" in sys.modules
+    return _SDK in sys.modules
 
 
 def _tracer() -> Any:
@@ -89,7 +90,7 @@ class AttemptSpan:
 
 def attempt_span(context: Context) -> AttemptSpan | None:
     """Begin the span of an attempt. None if nothing records spans, or what records them fails: the attempt goes on."""
-    if not is_on():
+    if _SDK not in sys.modules:
         return None
     try:
         return AttemptSpan(context)
