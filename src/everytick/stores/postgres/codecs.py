@@ -4,8 +4,10 @@ What is meant stays the same: aware datetimes in UTC come out; what goes in with
 is local time, as the driver has it.
 """
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from typing import Any
+
+from everytick.domain.durations import MICROSECOND
 
 Wire = tuple[int]
 """Microseconds since the server's epoch."""
@@ -38,7 +40,7 @@ def write_time(at: Any) -> Wire:
 
 def read_time(wire: Wire) -> datetime:
     """Return a time as the server sent it."""
-    return _ENDLESS.get(wire) or _EPOCH + timedelta(0, 0, wire[0])
+    return _ENDLESS.get(wire) or _EPOCH + wire[0] * MICROSECOND
 
 
 class _Times(dict[Wire, datetime]):

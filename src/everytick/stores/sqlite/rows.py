@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from everytick.domain.durations import MICROSECOND
 from everytick.domain.ids import EPOCH
 from everytick.domain.steps import bounded
 
@@ -25,7 +26,7 @@ class Moments(dict[int | None, Any]):
         super().__init__({None: None})
 
     def __missing__(self, stored: int) -> datetime:
-        made = self[stored] = EPOCH + timedelta(microseconds=stored)
+        made = self[stored] = EPOCH + stored * MICROSECOND
         return made
 
 
@@ -42,8 +43,11 @@ def micros_or_never(moment: datetime | None) -> int:
 
 @lru_cache(maxsize=4096)
 def moment(stored: int) -> datetime:
-    """Return the moment of these microseconds. Cached, since the rows of a batch share most of theirs."""
-    return EPOCH + timedelta(microseconds=stored)
+    """Return the moment of these microseconds. Cached, since the rows of a batch share most of theirs.
+
+    A product, here and wherever a store reads times: `timedelta(microseconds=...)` takes three times as long.
+    """
+    return EPOCH + stored * MICROSECOND
 
 
 def moment_or_none(stored: int | None) -> datetime | None:
