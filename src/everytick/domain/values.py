@@ -19,7 +19,7 @@ from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
 _LINE = "self.{name} = {content}"
-_FROZEN_LINE = "_set(self, {name!r}, {content})"
+_FROZEN_LINE = "_set_{name}(self, {content})"
 
 
 @overload
@@ -63,12 +63,14 @@ def _init_of(cls: Any, *, frozen: bool) -> Callable[..., None]:
 
 def _compiled(cls: Any, line: str) -> Any:
     """Compile the `__init__` that a dataclass would have; `__post_init__` fills the fields with `init=False`."""
-    known: dict[str, Any] = {"_set": object.__setattr__}
+    known: dict[str, Any] = {}
     given, lines = ["self"], []
     for part in fields(cls):
         if not part.init:
             continue
         name = part.name
+        # That of the slot: `object.__setattr__` would look for it, and take twice as long.
+        known[f"_set_{name}"] = getattr(cls, name).__set__
         default = known[f"_{name}"] = _default(part)
         given.append(name if default is MISSING else f"{name}=_{name}")
         is_called = part.default_factory is not MISSING
