@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, TypeVar
-from uuid import UUID
 
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.headlines import fingerprint
@@ -239,7 +238,8 @@ def _alike(q: ColdQueries, asked: Alike) -> Verb[tuple[FailureKind, ...]]:
 
 
 def _kind(row: Row) -> FailureKind:
-    last_id = f"occ_{UUID(row['last_hex'])}"
+    last = row["last_hex"]
+    last_id = f"occ_{last[:8]}-{last[8:12]}-{last[12:16]}-{last[16:20]}-{last[20:]}"
     return FailureKind(row["fingerprint"], "", row["count"], (row["job_id"],), row["first_at"], row["last_at"], last_id)
 
 
