@@ -316,9 +316,10 @@ async def test_the_newest_missed_spans_of_all_jobs_name_their_jobs(store: AnySto
     assert list(await store.ask(MissedSpans(first, now))) == list(found[:3])
     assert list(await store.ask(MissedSpans(now, now))) == []
     inner = max(span.after for _, span in found)
-    assert list(await store.ask(MissedSpans(begin, inner, 3))) == [
-        (id_, span) for id_, span in found if span.after < inner
-    ][:3], "newer spans take no place of older ones"
+    assert (
+        list(await store.ask(MissedSpans(begin, inner, 3)))
+        == [(id_, span) for id_, span in found if span.after < inner][:3]
+    ), "newer spans take no place of older ones"
     assert list(await store.ask(MissedSpans(begin, begin))) == []
 
 

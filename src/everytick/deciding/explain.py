@@ -13,7 +13,7 @@ from everytick.deciding.explanation import Evidence, Explanation, Verdict, answe
 from everytick.deciding.unnamed_instants import TakenBy, names, why_unnamed
 from everytick.domain.durations import MICROSECOND
 from everytick.domain.schedule import waits_for_end
-from everytick.domain.texts import JOB_AHEAD
+from everytick.domain.texts import JOB_AHEAD, NOTHING_PLANNED
 from everytick.domain.upcoming import edition_in_force, editions_to_come
 
 _AHEAD = timedelta(minutes=1)
@@ -37,7 +37,7 @@ def explain(evidence: Evidence) -> Explanation:
         explanation = adjusted(evidence) or held_by_open_pause(evidence) or _unnamed(evidence)
     if explanation is None:
         explanation = told_late(evidence) if evidence.at <= evidence.now else to_come(evidence)
-    return _with_promises(evidence, _said_parked(evidence, _said_ahead(evidence, _said_version(evidence, explanation))))
+    return _said_parked(evidence, _with_promises(evidence, _said_ahead(evidence, _said_version(evidence, explanation))))
 
 
 def _unnamed(evidence: Evidence) -> Explanation | None:
@@ -91,7 +91,7 @@ def _said_parked(evidence: Evidence, explanation: Explanation) -> Explanation:
     """Add to an undecided instant why the job is not planned now."""
     if not evidence.parked_reason or explanation.occurrence is not None or evidence.at <= evidence.snapshot.watermark:
         return explanation
-    return replace(explanation, text=f"{explanation.text}; nothing of the job is planned now: {evidence.parked_reason}")
+    return replace(explanation, text=f"{explanation.text}; {NOTHING_PLANNED}{evidence.parked_reason}")
 
 
 def _said_ahead(evidence: Evidence, explanation: Explanation) -> Explanation:

@@ -80,6 +80,9 @@ PLAN_REFUSED = "the store refuses its plan, and is asked again every minute: {re
 UNREADABLE = "version {version} cannot be read: {reason}"
 """Why a job is parked whose definition a node does not understand."""
 
+NOTHING_PLANNED = "nothing of the job is planned now: "
+"""How an explanation says that a job is parked. The reason follows, to the end of the text."""
+
 JOB_AHEAD = (
     "job '{name}' is decided through {watermark}, ahead of the store's clock: its schedule fires nothing until then; "
     "if a clock was wrong, `everytick db rewind {name}` sets it right"

@@ -10,6 +10,7 @@ from everytick.domain.promises import promises_of
 from everytick.domain.schedule import is_on_request, waits_for_end
 from everytick.domain.statuses import ACTIVE, FINISHED, OccurrenceStatus
 from everytick.domain.values import value
+from everytick.web.parked_reasons import why_parked
 from everytick.web.pictures.trail import localized
 from everytick.web.pictures.usual import usual
 from everytick.web.words import count, cut, length, number, sentence, usually
@@ -190,7 +191,7 @@ def holds_of(seen: JobOverview, viewer: Viewer, *, with_errors: bool) -> list[Ho
     if seen.refused:
         found.append(Hold("failed", "wrong", f"No living node can run it: {seen.refused}."))
     if record.parked_reason is not None:
-        reason = record.parked_reason if with_errors else "the log of a node says why"
+        reason = why_parked(record.parked_reason, with_errors=with_errors)
         found.append(Hold("failed", "wrong", f"Nothing of it is planned: {cut(reason, 300)}"))
     if not record.job.enabled:
         found.append(Hold("canceled", "look", "It is disabled: its instants are skipped.", "enable", "Enable…"))

@@ -455,12 +455,14 @@ def _parked(fleet: FleetState) -> Iterator[LookLine]:
     for why, jobs in by_cause[:_MOST_OF_A_KIND]:
         one = len(jobs) == 1
         who = jobs[0].name if one else words.count(len(jobs), "job")
+        is_private = jobs[0].id in fleet.parked
         yield LookLine(
             "failed_stale",
             kept_once(who),
             f"{'is' if one else 'are'} not run",
             "/jobs/{}" if one else "/jobs?state=parked",
-            what=f": {words.cut(why)}",
+            what=": " if is_private else f": {words.cut(why)}",
+            detail=words.cut(why) if is_private else "",
             parts=(jobs[0].name,) if one else (),
             jobs=tuple([job.id for job in jobs]),
             tone=WRONG,

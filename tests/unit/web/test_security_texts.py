@@ -23,6 +23,7 @@ from everytick.stores.memory import MemoryStore
 from everytick.stores.postgres.store import PostgresStore
 from everytick.testing import drain
 from everytick.web.asgi import asgi
+from everytick.web.parked_reasons import WHY_PARKED_HIDDEN
 from tests.stores.clock import START, ManualClock
 from tests.unit.web.asking_raw import ROUTES, UNSAFE, filled
 from tests.unit.web.forms_of_pages import FormOnPage
@@ -410,6 +411,32 @@ async def test_a_grant_on_one_job_shows_what_an_operator_sees_of_it(secretive: A
     assert len(seen["operator"]) > 10
     assert seen["bad"] == seen["operator"]
     assert seen["good"] == set()
+
+
+async def test_why_a_job_is_parked_is_for_those_who_see_errors(secretive: Any) -> None:
+    """S3: a driver or a schedule of a user's own may have quoted anything. On every page and in the whole API."""
+    tick, asking = secretive
+    id_ = next(each.id for each in await tick.history("good"))
+    [job_id] = [record.job.id for record in await tick.jobs() if record.job.name == "good"]
+    store = await tick._opened()
+    store._shared.tables.jobs[job_id].parked_reason = f"{CANARY}-parked"
+    at = (store._shared.now() + timedelta(hours=1)).isoformat().replace("+", "%2B")
+    paths = {path for method, path, _ in ROUTES if method == "GET" and not path.startswith(("/live", "/api/events"))}
+    asked = {filled(path, {"job": "good", "occurrence": id_, "id": id_}) for path in paths}
+    asked |= {f"/jobs/good/at?at={at}", f"/api/jobs/good/explanation?at={at}"}
+    seen: dict[str, set[str]] = {"viewer": set(), "operator": set()}
+    for role, told in seen.items():
+        for path in asked:
+            for accept in ("text/html", "application/json"):
+                if f"{CANARY}-parked" in (await asking[role].get(path, headers={"accept": accept})).text:
+                    told.add(path)
+
+    assert seen["viewer"] == set()
+    assert seen["operator"] >= {"/", "/jobs", "/jobs/good", "/api/jobs", "/api/jobs/good", "/api/reports"}
+    assert seen["operator"] >= {f"/jobs/good/at?at={at}", f"/api/jobs/good/explanation?at={at}"}
+    said = [(await asking["viewer"].get(path)).json() for path in ("/api/jobs/good", "/api/reports")]
+    assert said[0]["status"] == "parked"
+    assert (said[0]["parked_reason"], said[1]["parked"]) == (WHY_PARKED_HIDDEN, {"good": WHY_PARKED_HIDDEN})
 
 
 async def test_a_fingerprint_does_not_tell_a_viewer_whether_a_guess_is_right(secretive: Any) -> None:

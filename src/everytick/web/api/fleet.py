@@ -1,12 +1,15 @@
 """The service itself, its nodes, and the changes that wait for a second person."""
 
+from dataclasses import replace
+
 from fastapi import Response
 
 from everytick import __version__
-from everytick.access.people import Role
+from everytick.access.people import Role, tags_of
 from everytick.answers.fleet import node_record, node_state, proposal_data
 from everytick.answers.wire import data_of
 from everytick.web.api import bodies, fleet_models, models
+from everytick.web.api.hiding import parked_shown_to
 from everytick.web.api.shapes import Routes, told
 from everytick.web.asking import Tick, Who
 
@@ -36,9 +39,12 @@ async def list_queues(tick: Tick) -> Response:
 
 
 @routes.question("/api/reports", fleet_models.ReportsData)
-async def read_reports(tick: Tick) -> Response:
+async def read_reports(tick: Tick, who: Who) -> Response:
     """Return what living nodes report: job files that they cannot read, and jobs that none of them can run."""
-    return told(data_of(await tick.reports()))
+    records = await tick.jobs()
+    found = await tick.reports(records)
+    tags = {record.job.name: tags_of(record.job.name, record.job.settings.tags) for record in records}
+    return told(data_of(replace(found, parked=parked_shown_to(who, found.parked, tags))))
 
 
 @routes.question("/api/proposals", list[fleet_models.ProposalData])

@@ -7,6 +7,7 @@ from everytick.access.people import Person
 from everytick.answers.wire import plain
 from everytick.domain.headlines import headline
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.web.parked_reasons import WHY_PARKED_HIDDEN, why_parked, without_why_parked
 
 _NOTHING: Mapping[str, Any] = {
     "payload": None,
@@ -43,6 +44,8 @@ def without_payloads(data: Any) -> Any:
 def _value(key: str, found: Any) -> Any:
     if key in _NOTHING:
         return _NOTHING[key]
+    if key == "parked_reason":
+        return found and WHY_PARKED_HIDDEN
     if key in ("policies", "application") and isinstance(found, dict):
         # Of a definition: a policy that is not there reads back, one that is null may not.
         return {name: without_payloads(value) for name, value in found.items() if name != "payload"}
@@ -55,6 +58,13 @@ def _part(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**data, "old": _HIDDEN, "new": _HIDDEN} if is_private else dict(data)
 
 
+def parked_shown_to(who: Person, parked: Mapping[str, str], tags: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Return why jobs are parked, by name, as this person may see it. `tags` are those of jobs, by name."""
+    return {
+        name: why_parked(reason, with_errors=who.sees_payloads(tags.get(name, ()))) for name, reason in parked.items()
+    }
+
+
 def glance_shown_to(who: Person, data: Mapping[str, Any], tags: Iterable[str] = ()) -> dict[str, Any]:
     """Return an occurrence at a glance: of a failure, a viewer does not see the headline."""
     is_private = data["status"] in _FAILED and not who.sees_payloads(tags)
@@ -62,10 +72,10 @@ def glance_shown_to(who: Person, data: Mapping[str, Any], tags: Iterable[str] = 
 
 
 def explanation_shown_to(who: Person, data: Mapping[str, Any], tags: Iterable[str], error: str | None) -> Any:
-    """Return an explanation: for a viewer, without the error that its sentence quotes."""
-    if who.sees_payloads(tags) or not error:
+    """Return an explanation: for a viewer, without the error or the reason of a parked job that its sentence quotes."""
+    if who.sees_payloads(tags):
         return shown_to(who, data, tags)
-    said = str(data["text"])
-    for quoted in (error, headline(error)):
+    said = without_why_parked(str(data["text"]))
+    for quoted in (error, headline(error)) if error else ():
         said = said.replace(quoted, _HIDDEN)
     return shown_to(who, {**data, "text": said}, tags)

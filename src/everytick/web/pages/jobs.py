@@ -23,6 +23,7 @@ from everytick.web.job_standing import late_by
 from everytick.web.kept_pages import kept_for_a_moment
 from everytick.web.known_jobs import known_jobs
 from everytick.web.now_board import board_of
+from everytick.web.parked_reasons import why_parked
 from everytick.web.pictures.small_strip import small_strip, went_well
 from everytick.web.pictures.strip import PAUSED, PLANNED, Square
 from everytick.web.rendering import page
@@ -146,7 +147,7 @@ def _row(
     return JobLine(
         listed,
         _mark(listed),
-        state_said(listed, viewer, last[0] if last else None, usual),
+        state_said(listed, viewer, last[0] if last else None, usual, with_errors=sees_errors),
         small_strip(past, _planned(listed, viewer)),
         "" if usual is None else words.length(usual.p50),
         _good(last),
@@ -186,7 +187,9 @@ def _good(last: Sequence[Glance]) -> str:
     return f"{share:.1f} %".replace(".0 %", " %")
 
 
-def state_said(listed: ListedJob, viewer: Viewer, last: Glance | None, usual: JobLengths | None = None) -> str:
+def state_said(
+    listed: ListedJob, viewer: Viewer, last: Glance | None, usual: JobLengths | None, *, with_errors: bool
+) -> str:
     """Return the state in words, with its time."""
     record, active = listed.record, listed.active
     match listed.state:
@@ -204,7 +207,9 @@ def state_said(listed: ListedJob, viewer: Viewer, last: Glance | None, usual: Jo
         case JobState.PAUSED if record.pause is not None:
             return f"paused since {viewer.when(record.pause.since)}"
         case JobState.PARKED:
-            return words.cut(f"parked: {listed.why}", 60)
+            is_private = listed.record.parked_reason is not None
+            why = why_parked(listed.why, with_errors=with_errors or not is_private)
+            return words.cut(f"parked: {why}", 60)
         case JobState.DISABLED:
             return "disabled"
         case JobState.MISSED if listed.missed is not None:

@@ -37,6 +37,7 @@ from everytick.web.occurrence_words import (
     when_said,
     with_all_runs,
 )
+from everytick.web.parked_reasons import without_why_parked
 from everytick.web.paths import link, path_of
 from everytick.web.pictures.gantt import gantt, shortened
 from everytick.web.pictures.trail import localized, trail
@@ -304,6 +305,8 @@ async def instant_page(request: Request, tick: Tick, who: Who, job: str, at: str
     has_run = found.occurrence is not None and found.occurrence.created_at is not None
     tags = tags_of(newest.name, newest.settings.tags)
     may_operate = who.may(Role.OPERATOR, tags)
+    if not who.sees_payloads(tags):
+        found = replace(found, text=without_why_parked(found.text))
     steps = instant_trail(found, viewer)
     if found.occurrence is not None and found.occurrence.error is not None and not who.sees_payloads(tags):
         # What is said of it quotes its error.
