@@ -97,7 +97,7 @@ def _state(record: ReachRecord, found: Limits, times: Times) -> list[str]:
     later = (
         coming for known in reach.brakes if (coming := known.at(found.now)) is not None and coming.since > found.now
     )
-    words += [f"brake from {times.shown(coming.since)}{_ends(coming, times)}" for coming in later]
+    words += [f"brake will hold from {times.shown(coming.since)}{_ends(coming, times)}" for coming in later]
     if brake is None and record.closed:
         opens = "" if record.opens_at is None else f", next at {times.shown(record.opens_at)}"
         words.append(f"full{opens}")

@@ -13,6 +13,9 @@ from everytick.errors import InvalidLimit
 ENDED_BY_TIME = "release: the end of the brake has come"
 """The change when a brake ends by itself."""
 
+WILL_HOLD = "brake will hold from"
+"""How the change begins that puts a brake which does not hold yet."""
+
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 MOST_BRAKES = 100
@@ -44,7 +47,8 @@ def _frozen(reach: Reach, fact: PutBrake, begins: Schedule, ends: Schedule, now:
     if brake_to_come is None or brake_to_come.until is None:
         raise InvalidLimit(str(begins), f"names no window that is to come and ends by '{ends}'")
     brakes = tuple(sorted((*others, brake_to_come), key=lambda brake: brake.since))
-    return replace(reach, brakes=brakes), f"brake from each '{begins}' to '{ends}'"
+    words = WILL_HOLD if brake_to_come.since > now else "brake from"
+    return replace(reach, brakes=brakes), f"{words} each '{begins}' to '{ends}'"
 
 
 def _braked(reach: Reach, fact: PutBrake, now: datetime) -> tuple[Reach, str]:
@@ -58,7 +62,7 @@ def _braked(reach: Reach, fact: PutBrake, now: datetime) -> tuple[Reach, str]:
         raise InvalidLimit(reach.name, f"has {MOST_BRAKES} brakes already: release some of them")
     new_brake = BrakeRecord(since, fact.until, fact.reason, fact.by)
     brakes = tuple(sorted((*others, new_brake), key=lambda brake: brake.since))
-    words = "brake" if since == now else f"brake from {since.isoformat()}"
+    words = "brake" if since == now else f"{WILL_HOLD} {since.isoformat()}"
     return (
         replace(reach, brakes=brakes, release=None if since == now else reach.release),
         words if fact.until is None else f"{words} until {fact.until.isoformat()}",

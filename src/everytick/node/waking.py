@@ -70,7 +70,7 @@ class Waking:
         self._clock.learn(ahead.now, asked_at)
         self._offset.compare(ahead.now)
         self._health.answered()
-        await self._limits.look(ahead.limit_changes)
+        await self._limits.look(ahead.limit_changes, ahead.now)
         return ahead
 
     async def _let_planner_go_first(self) -> None:

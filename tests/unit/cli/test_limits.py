@@ -53,7 +53,7 @@ def test_the_master_brake_holds_what_is_asked_for(cli: Cli, shop: Everytick) -> 
 
 def test_a_freeze_window_is_told_before_it_begins(cli: Cli, shop: Everytick) -> None:
     cli("brake", "all", "--from", "2035-12-24T00:00", "--until", "2035-12-27T00:00", "--reason", "holidays", "--utc")
-    assert "brake from 2035-12-24" in cli("limits", "--utc").out
+    assert "brake will hold from 2035-12-24" in cli("limits", "--utc").out
     assert "braked" not in cli("list").err
     assert cli("release").code == 0
     assert cli("limits").err.strip() == "there is no limit and no brake"

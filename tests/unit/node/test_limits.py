@@ -13,6 +13,7 @@ from everytick.domain.question import A, Question
 from everytick.errors import StoreUnavailable
 from everytick.node.events import Listeners
 from everytick.node.limit_watch import LimitWatch
+from everytick.schedules.cron import cron
 from everytick.stores.memory import MemoryStore
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, pause
@@ -70,8 +71,34 @@ def test_brakes_that_are_removed_before_they_hold_are_told_as_released(live: Liv
         await pause("10s")
         await node.stop()
         assert [(event.kind, event.text) for event in told] == [
-            ("braked", f"tag crm: brake from {(NOON + timedelta(hours=1)).isoformat()} by ada"),
+            ("limited", f"tag crm: brake will hold from {(NOON + timedelta(hours=1)).isoformat()} by ada"),
             ("released", "tag crm: brakes to come removed by ben"),
+        ]
+
+    live(story)
+
+
+def test_a_brake_to_come_is_told_as_a_brake_when_it_begins(live: Live) -> None:
+    """Told as one at once, the log would warn that nothing starts, and say nothing when that is so."""
+
+    async def story(world: World) -> None:
+        told: list[Event] = []
+        node = world.node()
+        node.listeners.listen(told.append)
+        await node.start()
+        await pause("10s")
+        at = [NOON + timedelta(hours=hour) for hour in (1, 2, 3)]
+        await world.store.request("tag:crm", PutBrake(since=at[0], until=at[1], reason="freeze", by="ada"))
+        begins, ends = (cron(text) for text in ("0 15 * * *", "0 16 * * *"))
+        await world.store.request("queue:etl", PutBrake(begins=begins, ends=ends, reason="nightly", by="ben"))
+        await pause("50m")
+        assert [str(event.kind) for event in told] == ["limited", "limited"]
+        assert f"brake will hold from {at[0].isoformat()} until {at[1].isoformat()}" in told[0].text
+        await pause("2h30m")
+        await node.stop()
+        assert [(str(event.kind), event.at) for event in told[2:] if event.kind != "released"] == [
+            ("braked", at[0]),
+            ("braked", at[2]),
         ]
 
     live(story)
@@ -84,15 +111,15 @@ async def test_a_change_is_told_once_the_store_answers_again() -> None:
     listeners = Listeners()
     listeners.listen(told.append)
     watch = LimitWatch(store, listeners)
-    await watch.look(0)
+    await watch.look(0, NOON)
     await store.request("all", SetLimit(most=3, by="cid"))
 
     store.is_away = True
     with pytest.raises(StoreUnavailable):
-        await watch.look(1)
+        await watch.look(1, NOON)
     store.is_away = False
-    await watch.look(1)
-    await watch.look(1)
+    await watch.look(1, NOON)
+    await watch.look(1, NOON)
 
     assert [event.text for event in told] == ["all: limit 3 at once by cid"]
 
