@@ -24,6 +24,8 @@ from everytick.domain.steps import (
     Step,
     TaskRules,
     deadline_of,
+    new_life,
+    new_run,
 )
 
 # Bound here once: looking a member up in its class takes as long as calling a function.
@@ -62,35 +64,29 @@ def _begun(task: TaskRules, life: OccurrenceLife, now: datetime) -> Step | None:
     ):
         return None
     opened = _opened(first, now)
-    after = OccurrenceLife(
-        _UNDER_WAY,
-        (opened, *runs[1:]) if len(runs) > 1 else (opened,),
-        0,
-        True,
-        life.ready_at,
-        life.started_at or now,
-        now,
-        None,
-        None,
-        life.lost,
+    after = new_life(
+        status=_UNDER_WAY,
+        runs=(opened, *runs[1:]) if len(runs) > 1 else (opened,),
+        number=0,
+        is_owned=True,
+        ready_at=life.ready_at,
+        started_at=life.started_at or now,
+        claimed_at=now,
+        lost=life.lost,
     )
     return Step(1, after, (), (_start(task, opened, now),))
 
 
 def _opened(run: RunState, now: datetime) -> RunState:
-    # By place, as every value here: by name it takes three times as long.
-    return RunState(
-        _RUNNING,
-        run.attempts + 1,
-        run.retries,
-        run.last,
-        None,
-        run.started_at or now,
-        now,
-        None,
-        run.error,
-        None,
-        run.waits,
+    return new_run(
+        status=_RUNNING,
+        attempts=run.attempts + 1,
+        retries=run.retries,
+        last=run.last,
+        started_at=run.started_at or now,
+        attempt_started_at=now,
+        error=run.error,
+        waits=run.waits,
     )
 
 
@@ -110,10 +106,16 @@ def _succeeded(header: OccurrenceHeader, life: OccurrenceLife, event: AttemptEnd
     for earlier in runs[:place]:
         if earlier.status is not _SUCCESS:
             return None
-    result = event.outcome.result if type(event.outcome) is Succeeded else None
-    first, waits = run.started_at, run.waits
-    over = RunState(
-        _SUCCESS, run.attempts, run.retries, _SUCCEEDED, None, first, None, now, None, result, waits, run.because_of
+    over = new_run(
+        status=_SUCCESS,
+        attempts=run.attempts,
+        retries=run.retries,
+        last=_SUCCEEDED,
+        started_at=run.started_at,
+        ended_at=now,
+        result=event.outcome.result if type(event.outcome) is Succeeded else None,
+        waits=run.waits,
+        because_of=run.because_of,
     )
     number, follows = life.number + 1, place + 1 < len(runs)
     states: tuple[RunState, ...] = (over,)
@@ -127,17 +129,16 @@ def _succeeded(header: OccurrenceHeader, life: OccurrenceLife, event: AttemptEnd
         starts = (_start(rules.tasks[place + 1], opened, now),)
     elif place:
         states = (*runs[:place], over)
-    after = OccurrenceLife(
-        _UNDER_WAY if follows else _COMPLETED,
-        states,
-        number,
-        life.is_owned and follows,
-        life.ready_at,
-        life.started_at,
-        life.claimed_at,
-        None if follows else now,
-        None,
-        life.lost,
+    after = new_life(
+        status=_UNDER_WAY if follows else _COMPLETED,
+        runs=states,
+        number=number,
+        is_owned=life.is_owned and follows,
+        ready_at=life.ready_at,
+        started_at=life.started_at,
+        claimed_at=life.claimed_at,
+        ended_at=None if follows else now,
+        lost=life.lost,
     )
     rows = (RunRow(event.task, run.attempts, _SUCCEEDED, run.attempt_started_at, now, None, over),)
     return Step(number, after, rows, starts, (), (), None if follows else OccurrenceEnd(header, after))

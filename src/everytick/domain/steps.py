@@ -23,7 +23,7 @@ from everytick.domain.report import AttemptReport, AttemptReports, Report, TaskR
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.texts import SILENT
-from everytick.domain.values import value
+from everytick.domain.values import by_name, value
 
 KEPT_WAIT = timedelta(seconds=5)
 """The owner keeps a retry that is at most so far away. One further away is parked, which frees the slot."""
@@ -257,6 +257,10 @@ class OccurrenceLife:
     expired: bool = False
     stop: Stop | None = None
     ahead: timedelta = _NO_TIME
+
+
+# A tick builds several of each: from named fields, and as fast as by place.
+new_run, new_header, new_life = by_name(RunState), by_name(OccurrenceHeader), by_name(OccurrenceLife)
 
 
 def deadline_of(header: OccurrenceHeader, life: OccurrenceLife) -> datetime | None:

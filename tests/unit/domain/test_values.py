@@ -14,7 +14,7 @@ from everytick.domain.job import Job, Task
 from everytick.domain.occurrence import Attempt, Occurrence, TaskRun
 from everytick.domain.policies import OnCreate, Recovery, Retention
 from everytick.domain.report import AttemptReport, Report, TaskReport
-from everytick.domain.values import value
+from everytick.domain.values import by_name, value
 
 HELD_BY_USERS = (
     AttemptReport,
@@ -138,6 +138,38 @@ def test_the_first_value_of_a_class_is_built_as_every_other(decorate: Any) -> No
     assert (first.label, cls("b", size=4).label) == ("a/3", "b/4")
     with pytest.raises(TypeError, match="unexpected keyword argument 'weight'"):
         cls("a", weight=3)
+
+
+def test_a_value_built_by_name_is_the_value_that_its_class_builds(decorate: Any) -> None:
+    cls = decorate(_copy(Parcel))
+    built = by_name(cls)
+
+    for arguments in ({"name": "a"}, {"name": "a", "weight": 4}, {"weight": 3, "name": "b", "place": "there"}):
+        assert built(**arguments) == cls(**arguments)
+        assert type(built(**arguments)) is cls
+    with pytest.raises(TypeError, match=r"Parcel\.by_name\(\) .* unexpected keyword"):
+        built(name="a", colour="red")
+    with pytest.raises(TypeError, match=r"Parcel\.by_name\(\) missing"):
+        built()
+
+
+def test_what_is_built_by_name_shares_no_default_that_is_made_anew() -> None:
+    """A default_factory is called for each value, and __post_init__ after the fields are set."""
+
+    @dataclass
+    class Line:
+        name: str
+        rows: list[int] = field(default_factory=list)
+        shown: str = field(init=False)
+
+        def __post_init__(self) -> None:
+            self.shown = f"<{self.name}>"
+
+    built = by_name(Line)
+    first, second = built(name="a"), built(name="b")
+
+    assert first.rows is not second.rows
+    assert (first.shown, second.shown) == ("<a>", "<b>")
 
 
 def test_only_a_frozen_value_refuses_a_change_at_run_time() -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from everytick.domain.notes import HandedAttempt
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, OccurrenceStatus
-from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, rules_of, runs_of
+from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, new_header, new_life, rules_of, runs_of
 from everytick.stores.base import Claim, ClaimKey
 from everytick.stores.memory.rows import OccurrenceRow
 
@@ -30,29 +30,28 @@ def header_and_life(row: OccurrenceRow) -> tuple[OccurrenceHeader, OccurrenceLif
     if row.overrides.items:
         rules = rules_of(job, row.overrides)
     creation = row.creation
-    # By place: by name it takes three times as long.
-    header = OccurrenceHeader(
-        row.id,
-        row.job.id,
-        creation.scheduled_for,
-        rules,
-        creation.late and creation.cause is _SCHEDULE,
-        row.found,
-        row.holds_place,
-        creation.cause,
+    header = new_header(
+        id=row.id,
+        job_id=row.job.id,
+        scheduled_for=creation.scheduled_for,
+        rules=rules,
+        is_recovery_run=creation.late and creation.cause is _SCHEDULE,
+        found=row.found,
+        holds_place=row.holds_place,
+        cause=creation.cause,
     )
-    life = OccurrenceLife(
-        row.status,
-        runs_of(rules, row.runs),
-        row.number,
-        row.owner is not None,
-        row.ready_at,
-        row.started_at,
-        row.claimed_at,
-        row.ended_at,
-        row.error,
-        row.lost,
-        row.cancel,
+    life = new_life(
+        status=row.status,
+        runs=runs_of(rules, row.runs),
+        number=row.number,
+        is_owned=row.owner is not None,
+        ready_at=row.ready_at,
+        started_at=row.started_at,
+        claimed_at=row.claimed_at,
+        ended_at=row.ended_at,
+        error=row.error,
+        lost=row.lost,
+        cancel=row.cancel,
     )
     return header, life
 

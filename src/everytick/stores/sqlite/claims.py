@@ -13,7 +13,7 @@ from everytick.domain.codes import CAUSES, STATUSES
 from everytick.domain.config import Overrides
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, RunState, rules_of, runs_of
+from everytick.domain.steps import RunState, new_header, new_life, rules_of, runs_of
 from everytick.stores.base import Claim, ClaimKey
 from everytick.stores.sql.definitions import Compiled
 from everytick.stores.sql.rows import NO_OVERRIDES, read_overrides
@@ -21,7 +21,7 @@ from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.rows import Columns
 
 _SCHEDULE = Cause.SCHEDULE
-_PENDING, _RUNNING = OccurrenceStatus.PENDING, OccurrenceStatus.RUNNING
+_RUNNING = OccurrenceStatus.RUNNING
 
 _FIRST = ("handle", "job_key", "version")
 CLAIM_COLUMNS = (
@@ -110,11 +110,23 @@ def begun(ready: ReadableRows, read_again: Mapping[int, Claim], node: str, token
             continue
         job, rules, instant = compiled.job, compiled.rules, at[scheduled_for]
         why = CAUSES[cause]
-        # By place: by name it takes three times as long.
-        header = OccurrenceHeader(
-            id_text(id_), job.id, instant, rules, late == 1 and why is _SCHEDULE, _PENDING, False, why
+        header = new_header(
+            id=id_text(id_),
+            job_id=job.id,
+            scheduled_for=instant,
+            rules=rules,
+            is_recovery_run=late == 1 and why is _SCHEDULE,
+            cause=why,
         )
-        life = OccurrenceLife(_RUNNING, rules.not_started, 0, True, instant, now, now)
+        life = new_life(
+            status=_RUNNING,
+            runs=rules.not_started,
+            number=0,
+            is_owned=True,
+            ready_at=instant,
+            started_at=now,
+            claimed_at=now,
+        )
         record = partial(_plain_record, row, job.id, node, now)
         all_claims.append(Claim(ClaimKey(handle, 1, token), record, header, life, job))
     return all_claims
@@ -164,7 +176,7 @@ def held(known: ReadableRows, runs: Mapping[int, Mapping[str, RunState]]) -> lis
             own = read_overrides(overrides, payload)
             # No rule looks at a payload, which is what most of them have of their own.
             rules = rules if overrides is None else rules_of(job, own)
-        header = OccurrenceHeader(
+        header = new_header(
             id=rows.id_text(id_),
             job_id=job.id,
             scheduled_for=at[scheduled_for],
@@ -174,7 +186,7 @@ def held(known: ReadableRows, runs: Mapping[int, Mapping[str, RunState]]) -> lis
             holds_place=holds_place == 1,
             cause=CAUSES[cause],
         )
-        life = OccurrenceLife(
+        life = new_life(
             status=STATUSES[status],
             runs=runs_of(rules, runs.get(handle, {})),
             number=step_number,
