@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.tree import module_name, parsed, under
+from tests.tidy.tree import module_name, under, walked
 
 # Who may ask for a decision: the loops, and what shows what they would decide.
 ASKERS = ("everytick.node", "everytick.app", "everytick.simulate", "everytick.testing", "everytick.beat.decision")
@@ -12,7 +12,7 @@ ADMISSION = "everytick.deciding.admission"
 
 
 def imports(path: str) -> Iterator[str]:
-    for node in ast.walk(parsed(path)):
+    for node in walked(path):
         match node:
             case ast.Import(names=names):
                 yield from (alias.name for alias in names)

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.tidy.tree import ROOT, module_name, parsed, under
+from tests.tidy.tree import ROOT, module_name, under, walked
 
 # Started by name, or by the interpreter, and therefore imported nowhere.
 DOORS = {
@@ -18,7 +18,7 @@ DOORS = {
 
 def references(path: str) -> Iterator[str]:
     """Give the names of modules that a file imports, or may import later by a name it holds as text."""
-    for node in ast.walk(parsed(path)):
+    for node in walked(path):
         match node:
             case ast.Import(names=names):
                 yield from (alias.name for alias in names)
@@ -71,7 +71,7 @@ def named_once() -> Iterator[str]:
     paths = [*under("src/"), *under("src/", suffix=".html")]
     words = Counter(word for path in paths for word in re.findall(r"\w+", (ROOT / path).read_text(encoding="utf-8")))
     for path in under("src/"):
-        for node in ast.walk(parsed(path)):
+        for node in walked(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and words[node.name] == 1:
                 # A route or a verb of the command line is registered by its decorator.
                 is_registered = any(isinstance(mark, ast.Call) for mark in node.decorator_list)

@@ -4,7 +4,7 @@ import ast
 import re
 import tomllib
 
-from tests.tidy.tree import ROOT, lines, parsed, under
+from tests.tidy.tree import ROOT, lines, parsed, under, walked
 
 PURE_LAYERS = ("deciding", "domain", "schedules")
 
@@ -22,7 +22,7 @@ def test_no_test_sleeps() -> None:
     """A test waits for an event or moves a clock; `asyncio.sleep(0)` only lets others run."""
     found = []
     for path in under("tests/"):
-        for node in ast.walk(parsed(path)):
+        for node in walked(path):
             match node:
                 case ast.Call(func=ast.Attribute(attr="sleep") | ast.Name(id="sleep"), args=[ast.Constant(value=0)]):
                     pass
@@ -40,7 +40,7 @@ def test_every_test_runs_to_its_end() -> None:
     assert [
         f"{path}:{line}"
         for path in under("tests/")
-        for node in ast.walk(parsed(path))
+        for node in walked(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
         for line in returns_of(node)
     ] == []
@@ -62,7 +62,7 @@ def test_no_call_has_more_than_eight_arguments_without_names() -> None:
     assert [
         f"{path}:{node.lineno}: {ast.unparse(node.func)}"
         for path in under("src/")
-        for node in ast.walk(parsed(path))
+        for node in walked(path)
         if isinstance(node, ast.Call) and len(node.args) > 8
     ] == []
 
@@ -108,7 +108,7 @@ def test_a_function_for_few_or_plain_cases_stands_beside_its_price() -> None:
     found = {
         path
         for path in under("src/everytick/deciding/", "src/everytick/node/", "src/everytick/stores/")
-        for node in ast.walk(parsed(path))
+        for node in walked(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and hints.fullmatch(node.name)
     }
 
@@ -146,7 +146,7 @@ def test_a_part_of_a_node_touches_no_private_name_of_another_object() -> None:
     found = [
         f"{path}:{node.lineno}: {ast.unparse(node)}"
         for path in under("src/everytick/node/")
-        for node in ast.walk(parsed(path))
+        for node in walked(path)
         if isinstance(node, ast.Attribute) and re.match(r"_[a-z]", node.attr) and node.attr != "_replace"
         if ast.unparse(node.value) not in {"self", "cls"}
     ]
@@ -176,7 +176,7 @@ def test_a_part_of_a_node_sets_no_attribute_of_another_part() -> None:
     assert [
         f"{path}:{node.lineno}: {ast.unparse(node)}"
         for path in under("src/everytick/node/")
-        for node in ast.walk(parsed(path))
+        for node in walked(path)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del)
         if ast.unparse(node.value) != "self" and ast.unparse(node.value).split(".")[-1] not in PLAIN_STATE
     ] == []

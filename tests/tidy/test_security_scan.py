@@ -3,7 +3,7 @@
 import ast
 import re
 
-from tests.tidy.tree import files, lines, parsed, under
+from tests.tidy.tree import files, lines, under, walked
 
 EVALUATING = {"eval", "exec", "compile", "__import__"}
 MODULES = {"pickle", "cPickle", "dill", "marshal", "shelve", "jsonpickle"}
@@ -34,7 +34,7 @@ EXAMPLES = {"tests/unit/domain/test_redaction.py"}
 
 def _dangers(path: str) -> list[str]:
     found = []
-    for node in ast.walk(parsed(path)):
+    for node in walked(path):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
             found += [f"{path}:{name}" for name in names if name.partition(".")[0] in MODULES]

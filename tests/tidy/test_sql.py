@@ -13,7 +13,7 @@ from everytick.stores.postgres import claims as postgres_claims
 from everytick.stores.postgres.queries import Queries as PostgresQueries
 from everytick.stores.sqlite import claims as sqlite_claims
 from everytick.stores.sqlite.queries import Queries as SqliteQueries
-from tests.tidy.tree import ROOT, parsed
+from tests.tidy.tree import ROOT, walked
 
 STORES = ROOT / "src/everytick/stores"
 MIGRATIONS = sorted(STORES.glob("*/migrations/*.sql"))
@@ -72,7 +72,7 @@ def test_a_claim_takes_its_columns_in_the_order_in_which_they_are_selected(
     """Rows of claims are taken apart by place: each variable has the name of the column that stands there."""
     taken = [
         [element.id.removesuffix("_") for element in node.targets[0].elts if isinstance(element, ast.Name)]
-        for node in ast.walk(parsed(f"src/everytick/stores/{path}"))
+        for node in walked(f"src/everytick/stores/{path}")
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and ast.unparse(node.value) == "row"
     ]
     for names in taken:

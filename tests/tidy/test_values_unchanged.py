@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 
-from tests.tidy.tree import parsed, under
+from tests.tidy.tree import parsed, under, walked
 
 SETTERS = {
     "src/everytick/domain/policy_checks.py": "`fill` sets the fields of a value that is being built",
@@ -26,7 +26,7 @@ SETTERS = {
 
 @cache
 def classes() -> list[tuple[str, ast.ClassDef]]:
-    return [(path, node) for path in under("src/") for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)]
+    return [(path, node) for path in under("src/") for node in walked(path) if isinstance(node, ast.ClassDef)]
 
 
 def is_value(cls: ast.ClassDef) -> bool:
@@ -121,7 +121,7 @@ def test_no_attribute_of_a_parameter_that_is_a_value_is_assigned() -> None:
     assert [
         f"{path}:{each.lineno}"
         for path in under("src/")
-        for function in ast.walk(parsed(path))
+        for function in walked(path)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for each in assigned(function)
         if base_of(each) in value_parameters(function)
@@ -143,7 +143,7 @@ def test_attributes_are_set_by_name_only_while_a_value_is_built() -> None:
     """`object.__setattr__` and `fill` take `self`; other setters are named above with what they set."""
     found = []
     for path in under("src/"):
-        for node in ast.walk(parsed(path)):
+        for node in walked(path):
             if not isinstance(node, ast.Call):
                 continue
             called = ast.unparse(node.func)

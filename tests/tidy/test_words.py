@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.tidy.tree import ROOT, lines, parsed, under
+from tests.tidy.tree import ROOT, lines, parsed, under, walked
 
 RULES = tomllib.loads((ROOT / "tests/tidy/words.toml").read_text())
 REFUSED: dict[str, str] = RULES["words"]
@@ -125,7 +125,7 @@ def is_code(text: str) -> bool:
 
 def test_no_text_of_a_page_names_one_of_our_classes() -> None:
     """A class that was renamed by search and replace took its first word along in what people read."""
-    nodes = [node for path in under("src/") for node in ast.walk(parsed(path))]
+    nodes = [node for path in under("src/") for node in walked(path)]
     classes = {node.name.lstrip("_") for node in nodes if isinstance(node, ast.ClassDef)}
     ours = {name for name in classes if re.match(r"[A-Z][a-z]+[A-Z]", name)}
     pages = [*under("src/everytick/web/"), *under("src/everytick/web/", suffix=".html")]
@@ -185,7 +185,7 @@ def test_loops_and_locals_are_named_after_what_they_hold() -> None:
     functions = [
         (path, function)
         for path in under(*NAMED_PACKAGES, *EACH_PACKAGES)
-        for function in ast.walk(parsed(path))
+        for function in walked(path)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     named = {
@@ -207,7 +207,7 @@ UNNAMED = re.compile(r"\b(?:(?:any|every|no|some)(?:body|one)|whoever|executor)\
 
 def prose(path: str) -> Iterator[tuple[int, str]]:
     """Give each line of the docstrings and comments of a file, with its number."""
-    for node in ast.walk(parsed(path)):
+    for node in walked(path):
         match node:
             case ast.Expr(value=ast.Constant(value=str(text), lineno=first)):
                 yield from enumerate(text.split("\n"), first)

@@ -51,6 +51,12 @@ def parsed(path: str) -> ast.Module:
         gc.enable()
 
 
+@cache
+def walked(path: str) -> tuple[ast.AST, ...]:
+    """Return every node of the syntax tree of a Python file. Many tests want them, and a walk is dear."""
+    return tuple(ast.walk(parsed(path)))
+
+
 def module_name(path: str) -> str:
     """Return the dotted name under which a file is imported."""
     parts = Path(path.removeprefix("src/")).with_suffix("").parts
