@@ -124,6 +124,8 @@ def test(arguments: Sequence[str]) -> int:
     if any(sign in argument.replace("not slow", "") for argument in named for sign in WANT_RAY):
         install_extra("ray")
     compile_sources(python)
+    if not named:
+        quietly([python, "-c", MAKE_TABLES])
     # Where none can be had, the tests that need one fail and say how to get it; the others are of use all the same.
     call([python, "-m", "tests.servers.browsers"])
     call([python, "-m", "tests.servers.rabbit_packages"])
@@ -142,6 +144,10 @@ def compile_sources(python: Path) -> None:
     """
     quietly([python, "-m", "compileall", "-q", "-j", str(cores()), "src", "tests"])
     quietly([python, "-m", "tests.rewritten"])
+
+
+MAKE_TABLES = "from hypothesis.strategies import text; text().validate()"
+"""Lets hypothesis write its tables of all characters, 1.5 s of a core. Else each worker makes them in a new clone."""
 
 
 def cores() -> int:
