@@ -34,7 +34,7 @@ def write_node(series: Series, meter: Meter) -> None:
     meter.asked()
     for counts in list(meter.jobs):
         _write_job(series, counts)
-    series.histogram("everytick_claim_delay_seconds", meter.claims)
+    series.histogram("everytick_claim_delay_seconds", meter.all_claims())
     for verb, lengths in sorted(meter.operations.items()):
         series.histogram("everytick_store_operation_duration_seconds", lengths, verb)
     for verb, number in sorted(meter.failures.items()):
@@ -49,12 +49,13 @@ def _write_job(series: Series, counts: JobCounts) -> None:
         series.add("everytick_instants_skipped_total", number, job, reason)
     for strategy, number in sorted(counts.recovered.items()):
         series.add("scheduler_recovery_runs_total", number, job, strategy)
+    lengths = counts.all_lengths()
     for name in ("everytick_occurrence_duration_seconds", "scheduler_job_execution_duration_seconds"):
-        series.histogram(name, counts.lengths, job)
-    series.histogram("scheduler_run_duration_seconds", counts.lengths, job)
-    series.histogram("everytick_schedule_delay_seconds", counts.delays, job)
-    for task, lengths in sorted(counts.task_lengths.items()):
-        series.histogram("scheduler_task_execution_duration_seconds", lengths, job, task)
+        series.histogram(name, lengths, job)
+    series.histogram("scheduler_run_duration_seconds", lengths, job)
+    series.histogram("everytick_schedule_delay_seconds", counts.all_delays(), job)
+    for task, task_lengths in sorted(counts.all_task_lengths().items()):
+        series.histogram("scheduler_task_execution_duration_seconds", task_lengths, job, task)
     series.add("scheduler_lock_failures_total", counts.stale, job)
     for name, number in (
         ("everytick_duplicate_runs_total", counts.duplicates),

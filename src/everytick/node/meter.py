@@ -76,6 +76,13 @@ class Histogram:
     def __init__(self, bounds: tuple[timedelta, ...]) -> None:
         self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), timedelta(0)
 
+    def __add__(self, other: Histogram) -> Histogram:
+        """Return both as one; they have the same bounds."""
+        both = Histogram(self.bounds)
+        both.counts = [own + others for own, others in zip(self.counts, other.counts, strict=True)]
+        both.total = self.total + other.total
+        return both
+
     def observe(self, length: timedelta) -> None:
         """Count one. A clock that was set back makes no time negative."""
         if length < self.bounds[0]:
@@ -89,7 +96,8 @@ class JobCounts:
     """What was counted of one job, or of all jobs beyond the limit.
 
     `plain` are the ends of the commonest kind: a scheduled run of one task that succeeded at its first attempt. They
-    are in no other number.
+    are in no other number. `plain_lengths` are the lengths of such runs, which are those of their tasks too, and
+    `plain_delays` how late they started, which is how long they were ready: they are in no other histogram.
     """
 
     __slots__ = (
@@ -103,6 +111,8 @@ class JobCounts:
         "lost",
         "name",
         "plain",
+        "plain_delays",
+        "plain_lengths",
         "recovered",
         "skipped",
         "stale",
@@ -118,6 +128,7 @@ class JobCounts:
         self.skipped: defaultdict[str, int] = defaultdict(int)
         self.recovered: defaultdict[str, int] = defaultdict(int)
         self.lengths, self.delays = Histogram(LENGTHS), Histogram(DELAYS)
+        self.plain_lengths, self.plain_delays = Histogram(LENGTHS), Histogram(DELAYS)
         self.task_lengths = {task: Histogram(LENGTHS)}
         self.last_run: datetime | None = None
 
@@ -128,6 +139,18 @@ class JobCounts:
     def all_attempts(self) -> dict[tuple[str, str], int]:
         """Return how often each task ended how."""
         return _with(self.attempts, (self.task, _SUCCESS), self.plain)
+
+    def all_lengths(self) -> Histogram:
+        """Return how long the runs of the job took."""
+        return self.lengths + self.plain_lengths
+
+    def all_delays(self) -> Histogram:
+        """Return how late its scheduled runs started."""
+        return self.delays + self.plain_delays
+
+    def all_task_lengths(self) -> dict[str, Histogram]:
+        """Return how long the attempts of each task took."""
+        return {**self.task_lengths, self.task: self.task_lengths[self.task] + self.plain_lengths}
 
 
 def _with(counted: dict[_K, int], key: _K, more: int) -> dict[_K, int]:
@@ -152,7 +175,7 @@ class Meter:
         """What was counted of each job that has a label of its own, and last of the others together."""
         self._other: JobCounts | None = None
         self.claims = Histogram(DELAYS)
-        """How long occurrences were ready before a node claimed them."""
+        """How long occurrences that are not plain were ready before a node claimed them."""
         self.operations: dict[str, Histogram] = {}
         """How long the store took to answer, by verb."""
         self.failures: defaultdict[str, int] = defaultdict(int)
@@ -180,6 +203,10 @@ class Meter:
                 label_of[id_] = OTHER
         return label_of
 
+    def all_claims(self) -> Histogram:
+        """Return how long occurrences were ready before a node claimed them."""
+        return sum((counts.plain_delays for counts in list(self.jobs)), self.claims)
+
     # ----------------------------------------------------------------------------------------------------- what is told
 
     def steps(self, written: Iterable[tuple[OwnedOccurrence, Step, Commit | None]]) -> None:
@@ -205,10 +232,16 @@ class Meter:
         if started_at is None or ended_at is None or row.started_at is None or life.ready_at is None:
             return
         counts.last_run = started_at
-        counts.lengths.observe(ended_at - started_at)
-        counts.task_lengths[counts.task].observe(ended_at - row.started_at)
-        counts.delays.observe(started_at - scheduled_for)
-        self.claims.observe(started_at - life.ready_at)
+        if row.started_at == started_at:
+            counts.plain_lengths.observe(ended_at - started_at)
+        else:
+            counts.lengths.observe(ended_at - started_at)
+            counts.task_lengths[counts.task].observe(ended_at - row.started_at)
+        if life.ready_at == scheduled_for:
+            counts.plain_delays.observe(started_at - scheduled_for)
+        else:
+            counts.delays.observe(started_at - scheduled_for)
+            self.claims.observe(started_at - life.ready_at)
 
     def step(self, claim: Claim, step: Step) -> None:
         """Count one step that was committed."""

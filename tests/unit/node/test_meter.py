@@ -47,12 +47,13 @@ def test_ends_attempts_and_lengths_are_counted_by_job() -> None:
         assert good.all_ends() == {(_S.COMPLETED, Cause.SCHEDULE): good.plain}
         assert good.all_attempts() == {("a", "success"): good.plain}
         assert good.plain == len(await world.history(often))
-        assert sum(good.lengths.counts) == sum(good.delays.counts) == sum(good.task_lengths["a"].counts) == good.plain
+        lengths, delays, task_lengths = good.all_lengths(), good.all_delays(), good.all_task_lengths()["a"]
+        assert sum(lengths.counts) == sum(delays.counts) == sum(task_lengths.counts) == good.plain
         assert counted(meter, "two").all_ends() == {(_S.COMPLETED, Cause.TRIGGER): 1}
         assert counted(meter, "two").all_attempts() == {("a", "success"): 1, ("b", "success"): 1}
         assert counted(meter, "flaky").all_ends() == {(_S.FAILED, Cause.TRIGGER): 1}
         assert counted(meter, "flaky").all_attempts() == {("a", "failed"): 2}
-        assert sum(meter.claims.counts) == good.plain + 2
+        assert sum(meter.all_claims().counts) == good.plain + 2
 
     living(story)
 
@@ -112,7 +113,7 @@ def test_lengths_are_measured_only_while_they_are_asked_for(monkeypatch: pytest.
         await node.stop()
         good = counted(node.listeners.meter, "good")
         assert good.plain >= 2
-        assert sum(good.lengths.counts) == 0
+        assert sum(good.all_lengths().counts) == 0
 
     living(story)
 
