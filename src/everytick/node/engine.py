@@ -8,6 +8,7 @@ done about it.
 import logging
 from collections import Counter, deque
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from everytick.domain.steps import Stopping
@@ -54,6 +55,8 @@ from everytick.stores.base import ClaimKey
 from everytick.stores.protocols import PlanStore
 
 _log = logging.getLogger("everytick.node")
+
+_endings, _verdict = attrgetter("endings"), attrgetter("verdict")
 
 
 class Engine:
@@ -178,9 +181,9 @@ class Engine:
             # Before the claimer is woken: a body begins before the next question to the store is sent.
             self._arrived(Arrived(planned.done.claims, planned.asked_at))
         self.claimer.wake()
-        if any(plan.endings for plan in planned.plans):
+        if any(map(_endings, planned.plans)):
             self._tools.reporter.wake()
-        if self._rollouts is not None and any(plan.verdict is not None for plan in planned.plans):
+        if self._rollouts is not None and any(map(_verdict, planned.plans)):
             self._rollouts.put(planned)
         tell_of_plans(planned, self._tools.listeners)
 

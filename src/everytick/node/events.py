@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from everytick.node.inbox import Planned
 
 _planner_log = logging.getLogger("everytick.planner")
+_COMMITTED = Commit.COMMITTED
 
 _FAILED_RUNS = (RunStatus.FAILED, RunStatus.TIMEOUT)
 
@@ -187,7 +188,7 @@ def tell_of_plans(planned: "Planned", listeners: Listeners) -> None:
     """Tell for every plan what it wrote, or why it was not written."""
     is_wanted = listeners.wanted or _planner_log.isEnabledFor(logging.DEBUG)
     for snapshot, plan, answer in zip(planned.snapshots, planned.plans, planned.done.answers, strict=True):
-        if answer is not Commit.COMMITTED:
+        if answer is not _COMMITTED:
             _log_unwritten(snapshot, answer)
             if answer is Commit.STALE:
                 listeners.meter.stale(snapshot)

@@ -156,10 +156,11 @@ class Reporter:
 
     def _delivers(self, ended: OccurrenceEnd) -> bool:
         """Whether this process has everything that the report goes to."""
-        rules = ended.header.rules
+        header = ended.header
+        rules = header.rules
         if rules.notifies and self._notifier is None:
             return False
-        return ended.job_id in self.hooks.on_complete or (rules.notifies and not rules.has_hook)
+        return header.job_id in self.hooks.on_complete or (rules.notifies and not rules.has_hook)
 
     async def close(self) -> None:
         """Return when the hooks under way have ended."""

@@ -216,7 +216,8 @@ class Tables:
         row.fence, row.token = row.fence + 1, token
         row.started_at, row.claimed_at, row.updated_at = row.started_at or now, now, now
         if row.claim_entry is not None:
-            _move(row.claim_entry, None)
+            index, place = row.claim_entry
+            index.remove(place)
             row.claim_entry = None
         self.owned[node][row.handle] = row
 
