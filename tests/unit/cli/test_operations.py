@@ -226,7 +226,7 @@ def test_backfills_fit_a_narrow_terminal_and_begin_where_they_were_said_to(
     heading, row, *below = cli("backfills").out.splitlines()
 
     assert heading.split()[:4] == ["id", "job", "status", "from"]
-    assert "Jan  1 00:00:00" in row or "2026-01-01 00:00:00" in row
+    assert "Jan  1 00:00:00" in row
     assert " ".join(" ".join([row, *below]).split()).endswith("0 done, 0 failed, 0 running, 5 left; 60 a minute")
     assert len(below) <= 2, below
 
