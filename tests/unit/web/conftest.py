@@ -1,19 +1,28 @@
 """A service without a socket: an application on a store in memory, and a client that asks it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx2
 import pytest
 
 from everytick import Everytick, every
-from everytick.web import agenda_cache, kept_pages
+from everytick.web import agenda_cache, framing, kept_pages
 
 
 def client_of(tick: Everytick, prefix: str = "", service: Any = None) -> httpx2.AsyncClient:
     """Return a client that asks this application's service, or the one given, mounted under a prefix or not."""
     transport = httpx2.ASGITransport(service or tick.asgi(), root_path=prefix, raise_app_exceptions=False)
     return httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1" + prefix)
+
+
+@pytest.fixture(autouse=True)
+def _noon_in_utc(at_noon: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The day and the zone of the host, which pages show to those who have chosen none."""
+    monkeypatch.setenv("TZ", "UTC")
+    framing.host_zone.cache_clear()
+    yield
+    framing.host_zone.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -255,7 +255,7 @@ async def test_look_again_shows_what_the_form_means_and_does_nothing(
     client: httpx2.AsyncClient, tick: Everytick
 ) -> None:
     until = coming(2) + timedelta(minutes=30)
-    answer = await sent(client, f"{JOB}/pause", until=f"{until.astimezone():%Y-%m-%dT%H:%M}", look="1")
+    answer = await sent(client, f"{JOB}/pause", until=f"{until:%Y-%m-%dT%H:%M}", look="1")
 
     assert answer.status_code == 200
     assert "2 runs are skipped" in text_of(answer)

@@ -8,6 +8,11 @@ from everytick import Everytick, every
 from tests.unit.web.conftest import client_of
 
 
+@pytest.fixture
+def at_noon() -> None:
+    """A server has a clock of its own, with which this host's is compared: both keep theirs."""
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres", "redis"])
 async def test_the_pages_and_the_checks_of_health_know_the_store(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str
