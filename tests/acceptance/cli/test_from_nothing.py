@@ -49,7 +49,7 @@ def test_output_can_be_followed_while_it_is_written(folder: Path) -> None:
         "import pathlib, time\n"
         "from everytick import Everytick, every\n"
         "tick = Everytick('sqlite:///talk.db')\n"
-        "@tick.job(every('1h'), on_create='immediately')\n"
+        "@tick.job(every('P1Y'), on_create='immediately')\n"
         "def talk():\n"
         "    print('one', flush=True)\n"
         "    while not pathlib.Path('go').exists():\n"

@@ -20,9 +20,9 @@ from everytick import Everytick, every
 tick = Everytick({address!r}, name="far")
 
 
-@tick.job(every("1h"), on_create="immediately")
-def hourly() -> None:
-    print("on the hour")
+@tick.job(every("P1Y"), on_create="immediately")
+def yearly() -> None:
+    print("on the day")
 """
 
 
@@ -37,21 +37,21 @@ def test_a_store_on_a_server_is_run_read_operated_and_examined(tmp_path: Path, a
     ran = everytick(tmp_path, "run", "--once", "-a", "far", XDG_STATE_HOME=str(tmp_path))
     jobs = everytick(tmp_path, "list", "--store", address)
     history = json.loads(everytick(tmp_path, "history", "--json", EVERYTICK_STORE=address).stdout)
-    paused = everytick(tmp_path, "pause", "hourly", "--store", address)
+    paused = everytick(tmp_path, "pause", "yearly", "--store", address)
     status = json.loads(everytick(tmp_path, "db", "status", "--json", "--store", address).stdout)
     checks = json.loads(everytick(tmp_path, "doctor", "--json", "--store", address).stdout)
     backup = everytick(tmp_path, "db", "backup", "copy", "--store", address)
-    output = everytick(tmp_path, "logs", "hourly", "--store", address, XDG_STATE_HOME=str(tmp_path))
+    output = everytick(tmp_path, "logs", "yearly", "--store", address, XDG_STATE_HOME=str(tmp_path))
 
     assert ran.returncode == 0, ran.stderr
-    assert [row[:2] for row in jobs.rows] == [["hourly", "enabled"]]
-    assert [(each["job"], each["status"]) for each in history] == [("hourly", "completed")]
+    assert [row[:2] for row in jobs.rows] == [["yearly", "enabled"]]
+    assert [(each["job"], each["status"]) for each in history] == [("yearly", "completed")]
     assert paused.returncode == 0
     assert (status["kind"], status["jobs"]) == ("postgres", 1)
     assert {each["check"]: each["ok"] for each in checks}["clock"] is True
     assert backup.returncode == 2
     assert "pg_dump" in backup.stderr
-    assert output.stdout == "on the hour\n"
+    assert output.stdout == "on the day\n"
 
 
 def test_a_look_at_a_database_without_tables_makes_none(tmp_path: Path, address: str) -> None:
@@ -73,7 +73,7 @@ def test_a_look_at_a_database_without_tables_makes_none(tmp_path: Path, address:
         "has no tables of everytick yet: everytick run makes them, and so does everytick db migrate" in looks[0].stderr
     )
     assert "everytick run -a far makes them" in looks[1].stderr
-    assert [row[1] for row in looks[3].rows] == ["hourly"]
+    assert [row[1] for row in looks[3].rows] == ["yearly"]
 
 
 async def fetched(address: str, question: str) -> object:

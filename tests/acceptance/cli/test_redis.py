@@ -19,9 +19,9 @@ from everytick import Everytick, every
 tick = Everytick({address!r}, name="far")
 
 
-@tick.job(every("1h"), on_create="immediately")
-def hourly() -> None:
-    print("on the hour")
+@tick.job(every("P1Y"), on_create="immediately")
+def yearly() -> None:
+    print("on the day")
 """
 
 
@@ -41,14 +41,14 @@ def test_a_store_in_redis_is_run_read_operated_and_examined(tmp_path: Path, addr
     ran = everytick(tmp_path, "run", "--once", "-a", "far", XDG_STATE_HOME=str(tmp_path))
     jobs = everytick(tmp_path, "list", "--store", address)
     history = json.loads(everytick(tmp_path, "history", "--json", EVERYTICK_STORE=address).stdout)
-    asked = everytick(tmp_path, "trigger", "hourly", "--store", address.replace("redis://", "valkey://"))
+    asked = everytick(tmp_path, "trigger", "yearly", "--store", address.replace("redis://", "valkey://"))
     status = json.loads(everytick(tmp_path, "db", "status", "--json", "--store", address).stdout)
     checks = json.loads(everytick(tmp_path, "doctor", "--json", "--store", address).stdout)
     backup = everytick(tmp_path, "db", "backup", "copy", "--store", address)
 
     assert ran.returncode == 0, ran.stderr
-    assert [row[:2] for row in jobs.rows] == [["hourly", "enabled"]]
-    assert [(each["job"], each["status"]) for each in history] == [("hourly", "completed")]
+    assert [row[:2] for row in jobs.rows] == [["yearly", "enabled"]]
+    assert [(each["job"], each["status"]) for each in history] == [("yearly", "completed")]
     assert asked.returncode == 0, asked.stderr
     assert (status["kind"], status["jobs"], status["active_occurrences"]) == ("redis", 1, 0)
     found = {each["check"]: each for each in checks}

@@ -101,7 +101,7 @@ def test_once_says_by_its_exit_code_that_something_failed(folder: Path) -> None:
     (folder / "bad.py").write_text(
         "from everytick import Everytick, every\n"
         "tick = Everytick('sqlite:///bad.db')\n"
-        "@tick.job(every('1h'), on_create='immediately')\n"
+        "@tick.job(every('P1Y'), on_create='immediately')\n"
         "def bad():\n    raise ValueError('no \\x1b[31mgood')\n"
     )
 
@@ -118,7 +118,7 @@ def test_drain_lets_what_runs_finish(folder: Path) -> None:
         "import time\n"
         "from everytick import Everytick, every\n"
         "tick = Everytick('sqlite:///slow.db')\n"
-        "@tick.job(every('1h'), on_create='immediately')\n"
+        "@tick.job(every('P1Y'), on_create='immediately')\n"
         "def slow():\n    time.sleep(1)\n"
     )
     with Terminal(folder, "run", "-a", "slow", "--drain", "--log-level", "debug", NO_COLOR="1") as terminal:
@@ -136,7 +136,7 @@ def test_a_closed_terminal_stops_it_cleanly_however_often_it_says_so(folder: Pat
         "import pathlib, time\n"
         "from everytick import Everytick, every\n"
         "tick = Everytick('sqlite:///slow.db')\n"
-        "@tick.job(every('1h'), on_create='immediately')\n"
+        "@tick.job(every('P1Y'), on_create='immediately')\n"
         "def slow():\n    while not pathlib.Path('go').exists():\n        time.sleep(0.01)\n"
     )
     with Terminal(folder, "run", "-a", "slow", "--drain", "--log-level", "debug", NO_COLOR="1") as terminal:
@@ -159,7 +159,7 @@ def test_a_closed_terminal_stops_a_run_once_cleanly_too(folder: Path) -> None:
         "import time\n"
         "from everytick import Context, Everytick, every\n"
         "tick = Everytick('sqlite:///slow.db')\n"
-        "@tick.job(every('1h'), on_create='immediately')\n"
+        "@tick.job(every('P1Y'), on_create='immediately')\n"
         "def slow(ctx: Context):\n    while not ctx.canceled:\n        time.sleep(0.01)\n"
     )
     with Terminal(folder, "run", "--once", "-a", "slow", "--log-level", "debug", NO_COLOR="1") as terminal:
@@ -176,7 +176,7 @@ def test_a_second_ctrl_c_leaves_at_once(folder: Path) -> None:
         "import time\n"
         "from everytick import Everytick, every\n"
         "tick = Everytick('sqlite:///stubborn.db')\n"
-        "@tick.job(every('1h'), on_create='immediately')\n"
+        "@tick.job(every('P1Y'), on_create='immediately')\n"
         "def stubborn():\n    time.sleep(600)\n"
     )
     with Terminal(folder, "run", "-a", "stubborn", "--log-level", "debug", "--grace-period", "10m") as terminal:

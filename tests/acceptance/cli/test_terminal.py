@@ -129,7 +129,7 @@ weekly = any_of(cron('0 6 * * mon-fri', tz='Europe/Berlin'), cron('30 9,15 * * s
 @tick.job(weekly, name='nightly-backup-of-all-warehouses', on_create='immediately')
 def backup():
     raise ValueError('the share of warehouse 17 is not mounted, and nothing was written to it or to its mirror')
-@tick.job(every('1h'), on_create='immediately')
+@tick.job(every('P1Y'), on_create='immediately')
 def pulse(): ...
 """
 

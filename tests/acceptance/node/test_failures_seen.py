@@ -20,7 +20,7 @@ from everytick import Everytick, Retry, every
 tick = Everytick("memory://")
 
 
-@tick.job(every("1h"), on_create="immediately", retry=Retry(1, "100ms"))
+@tick.job(every("P1Y"), on_create="immediately", retry=Retry(1, "100ms"))
 def flaky():
     raise ValueError("boom")
 

@@ -130,7 +130,7 @@ async def test_open_pages_of_jobs_follow_what_happens(tmp_path: Path, reader: Re
 async def test_an_open_page_keeps_what_the_last_deed_told(reader: Reader) -> None:
     """It was gone with its Undo some seconds later, as soon as anything happened to the job."""
     tick = Everytick("memory://", name="shop", poll="100ms")
-    tick.job(every("1h"), name="quiet")(lambda: None)
+    tick.job(every("P1Y"), name="quiet")(lambda: None)
     await tick.start()
     async with served(tick) as url:
         page = await reader.open(f"{url}jobs/quiet/do/pause")
@@ -148,7 +148,7 @@ async def test_an_open_page_keeps_what_the_last_deed_told(reader: Reader) -> Non
 async def test_an_open_page_takes_away_nothing_that_was_typed_or_chosen(reader: Reader) -> None:
     tick = Everytick("memory://", name="shop", poll="100ms")
     for name in ("one", "other"):
-        tick.job(every("1h"), name=name)(lambda: None)
+        tick.job(every("P1Y"), name=name)(lambda: None)
     await tick.start()
     await (await tick.trigger("one")).wait("30s")
     async with served(tick) as url:
@@ -171,7 +171,7 @@ async def test_an_open_page_takes_away_nothing_that_was_typed_or_chosen(reader: 
 async def test_an_open_page_of_a_job_says_that_the_store_is_away(reader: Reader) -> None:
     store = LeavingStore()
     tick = Everytick(store, name="shop")
-    tick.job(every("1h"), name="quiet")(lambda: None)
+    tick.job(every("P1Y"), name="quiet")(lambda: None)
     await tick.start()
     async with served(tick) as url:
         page = await reader.open(f"{url}jobs/quiet")

@@ -148,7 +148,7 @@ async def test_an_open_page_says_that_the_store_is_away_and_goes_on_when_it_is_b
     store = LeavingStore()
     tick = Everytick(store, name="shop")
 
-    @tick.job(every("1h"), name="quiet")
+    @tick.job(every("P1Y"), name="quiet")
     async def quiet() -> None: ...
 
     await tick.start()
@@ -176,7 +176,7 @@ async def test_an_open_page_says_that_the_store_is_away_and_goes_on_when_it_is_b
 async def test_a_page_that_the_store_did_not_answer_asks_again_by_itself(reader: Reader) -> None:
     store = LeavingStore()
     tick = Everytick(store, name="shop")
-    tick.job(every("1h"), name="quiet")(lambda: None)
+    tick.job(every("P1Y"), name="quiet")(lambda: None)
     await tick.sync()
     async with served(tick) as url:
         store.is_away = True

@@ -8,7 +8,7 @@ from everytick import Context, every
 from tests.acceptance.node.programs.quick import application, say
 
 tick = application()
-held = tick.define("held", every("1h"), on_orphan=sys.argv[2], on_create="immediately")  # type: ignore[arg-type]
+held = tick.define("held", every("P1Y"), on_orphan=sys.argv[2], on_create="immediately")  # type: ignore[arg-type]
 
 if sys.argv[3] == "obedient":
 

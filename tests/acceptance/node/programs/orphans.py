@@ -8,7 +8,7 @@ from tests.acceptance.node.programs.quick import application, say
 
 
 def add_job(tick: Everytick, on_orphan: str) -> None:
-    job = tick.define(on_orphan, every("1h"), on_orphan=on_orphan, on_create="immediately")  # type: ignore[arg-type]
+    job = tick.define(on_orphan, every("P1Y"), on_orphan=on_orphan, on_create="immediately")  # type: ignore[arg-type]
 
     @job.task
     async def first(ctx: Context) -> None:

@@ -9,7 +9,7 @@ from tests.acceptance.node.programs.quick import application, say
 
 MOMENT = sys.argv[2]
 tick = application()
-writes = tick.define("writes", every("1h"), on_orphan="restart", on_create="immediately")
+writes = tick.define("writes", every("P1Y"), on_orphan="restart", on_create="immediately")
 
 
 @writes.task

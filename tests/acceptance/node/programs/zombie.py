@@ -8,7 +8,7 @@ from everytick.domain.report import Report
 from tests.acceptance.node.programs.quick import application, say
 
 tick = application()
-held = tick.define("held", every("1h"), on_orphan="restart", on_create="immediately")
+held = tick.define("held", every("P1Y"), on_orphan="restart", on_create="immediately")
 
 
 @held.task
