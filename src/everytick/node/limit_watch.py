@@ -52,7 +52,8 @@ class LimitWatch:
 
 def _next_begin(limits: Limits) -> datetime | None:
     """Return when the next brake begins that does not hold yet."""
-    windows: list[BrakeRecord | None] = [brake.at(limits.now) for each in limits.reaches for brake in each.reach.brakes]
+    brakes = (brake for record in limits.reaches for brake in record.reach.brakes)
+    windows: list[BrakeRecord | None] = [brake.at(limits.now) for brake in brakes]
     return min((at for window in windows if window is not None and (at := window.since) > limits.now), default=None)
 
 
