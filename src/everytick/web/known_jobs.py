@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from heapq import nsmallest
+from itertools import islice
 
 from fastapi import Request
 
@@ -22,7 +23,7 @@ from everytick.domain.job import Job
 from everytick.domain.lookups import MissedSpans, OccurrenceStatuses
 from everytick.domain.promises import promises_of
 from everytick.domain.proposals import OWNER, Proposal
-from everytick.domain.questions import Glance, QuestionBatch, band_of
+from everytick.domain.questions import MOST_LAST_RUNS, Glance, LastRuns, QuestionBatch, band_of
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 from everytick.stores.addresses import AnyStore
@@ -45,6 +46,9 @@ MOST_MISSED_SPANS = 10_000
 
 MANY_INSTANTS = 10_000
 """Instants of a span are counted up to this number."""
+
+_LOOKED_BACK = 20
+"""Among how many of the last runs of a job its failure is looked for, if others were canceled since."""
 
 _MOST_ENDS = 20_000
 """Most jobs whose last end is looked at. A failure of any other is told by the times that its record has."""
@@ -82,8 +86,9 @@ class Listed:
     texts: a server may sort them in another way. `groups` are the jobs of each band, `coming` is when those run next
     that come first. `bad` are the jobs whose last end was a failure, `with_errors` those whose last run completed with
     errors, and `missed` are those that have missed instants since their last good run. `troubles` says which of the
-    three a job is, where it is one. `needs` are the jobs by what a node must have to run them, `parked` is why some are
-    not planned. `revisions` grows with every change, `born` is when the first job was made.
+    three a job is, where it is one. `failed_runs` are the runs that failed last of jobs in `bad` whose last end is
+    another one: a run that was canceled since. `needs` are the jobs by what a node must have to run them, `parked` is
+    why some are not planned. `revisions` grows with every change, `born` is when the first job was made.
     """
 
     records: Mapping[str, JobRecord]
@@ -95,6 +100,7 @@ class Listed:
     with_errors: frozenset[str]
     missed: Mapping[str, MissedInstants]
     troubles: Mapping[str, OccurrenceStatus]
+    failed_runs: Mapping[str, Glance]
     needs: Mapping[str, Sequence[Job]]
     parked: Mapping[str, str]
     has_promises: bool
@@ -110,11 +116,15 @@ class Listed:
 
 
 def listed_of(
-    found: Sequence[JobRecord], ends: Mapping[str, OccurrenceStatus], spans: Sequence[tuple[str, Span]]
+    found: Sequence[JobRecord],
+    ends: Mapping[str, OccurrenceStatus],
+    spans: Sequence[tuple[str, Span]],
+    failed_runs: Mapping[str, Glance],
 ) -> Listed:
     """Return what pages know of these jobs.
 
-    `ends` are the statuses of the last ends in doubt, by occurrence; `spans` are the newest spans of missed instants.
+    `ends` are the statuses of the last ends in doubt, by occurrence; `spans` are the newest spans of missed instants;
+    `failed_runs` are failures behind which a run was canceled, by job.
     """
     records = {record.job.id: record for record in found if record.job.owner != OWNER}
     bands = {id_: band_of(record.job) for id_, record in records.items()}
@@ -131,6 +141,7 @@ def listed_of(
         with_errors=frozenset(id_ for id_, trouble in ended.items() if trouble is _S.COMPLETED_WITH_ERRORS),
         missed=missed,
         troubles={**dict.fromkeys(missed, _S.MISSED), **ended},
+        failed_runs=failed_runs,
         needs=_needing(record.job for record in records.values()),
         parked={id_: record.parked_reason for id_, record in records.items() if record.parked_reason},
         has_promises=any(promises_of(record.job.settings) for record in records.values()),
@@ -254,6 +265,33 @@ async def _asked_of(
     return ends, missed
 
 
+async def _failed_runs(
+    store: AnyStore, records: Iterable[JobRecord], ends: Mapping[str, OccurrenceStatus]
+) -> dict[str, Glance]:
+    """Return the run that failed last of each failed job whose last end is not that run."""
+    hidden = {record.job.id: record for record in records if _is_behind_another(record, ends)}
+    if not hidden:
+        return {}
+    runs = await store.ask(LastRuns(tuple(islice(hidden, MOST_LAST_RUNS // _LOOKED_BACK)), _LOOKED_BACK))
+    found = {id_: _that_failed(hidden[id_], own) for id_, own in runs.items()}
+    return {id_: run for id_, run in found.items() if run is not None}
+
+
+def _is_behind_another(record: JobRecord, ends: Mapping[str, OccurrenceStatus]) -> bool:
+    """Whether the job failed last, and another run has ended since."""
+    end = record.last_end
+    is_failure = end is not None and ends.get(end.id) in (_S.FAILED, _S.FAILED_STALE)
+    return not is_failure and trouble_of(record, ends) is _S.FAILED
+
+
+def _that_failed(record: JobRecord, runs: Sequence[Glance]) -> Glance | None:
+    """Return the run that had the last failure. It may have been canceled itself, while it waited for its retry."""
+    at = record.last_failure_at
+    begun = [run for run in runs if at is not None and run.started_at is not None and run.started_at <= at]
+    held = [run for run in begun if at is not None and run.ended_at is not None and at <= run.ended_at] or begun
+    return min(held, key=lambda run: run.status not in (_S.FAILED, _S.FAILED_STALE), default=None)
+
+
 async def _all_jobs(store: AnyStore) -> list[JobRecord]:
     """Return every job in service, read in parts: between two of them others are answered."""
     found: list[JobRecord] = []
@@ -269,7 +307,7 @@ async def read_jobs(store: AnyStore, cheap: float = CHEAP_SECONDS) -> Listed:
     begin = time.monotonic()
     found = await _all_jobs(store)
     ends, spans = await _asked_of(store, found)
-    made = partial(listed_of, found, ends, spans)
+    made = partial(listed_of, found, ends, spans, await _failed_runs(store, found, ends))
     # Many jobs are looked at in a thread, so that no tick of a node beside it waits.
     return await asyncio.to_thread(made) if time.monotonic() - begin > cheap else made()
 

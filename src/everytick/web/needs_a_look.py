@@ -133,7 +133,7 @@ def _ended(fleet: FleetState, jobs: Collection[str], end: EndKind) -> Iterator[L
         yield _ended_alike(fleet, kind, own, end) if len(own) > 1 else _ended_so(fleet, kind, own[0], end)
     older = sorted((id_ for id_ in set(jobs) - told if id_ in fleet.records), key=fleet.name_of)
     for id_ in older[:_MOST_OF_A_KIND]:
-        yield _ended_before(fleet.records[id_], end)
+        yield _ended_before(fleet, fleet.records[id_], end)
     yield from _others(older[_MOST_OF_A_KIND:], end.status, f"{end.said} before", end.status, end.tone)
 
 
@@ -165,7 +165,8 @@ def _ended_so(fleet: FleetState, kind: FailureKind, job_id: str, end: EndKind) -
     last_id, last_at, times = kind.last_id, kind.last_at, ""
     if len(kind.job_ids) > 1 and record.last_end is not None:
         # The newest of this kind may be of another job, which is good again.
-        last_id, last_at = record.last_end.id, record.last_end.ended_at
+        last = fleet.failed_runs.get(job_id, record.last_end)
+        last_id, last_at = last.id, last.ended_at or kind.last_at
     elif kind.count > 1:
         times = f" {kind.count} times, last"
     by_task = _BY_TASK.match(kind.headline)
@@ -206,9 +207,9 @@ def _ended_alike(fleet: FleetState, kind: FailureKind, own: Sequence[str], end: 
     )
 
 
-def _ended_before(record: JobRecord, end: EndKind) -> LookLine:
-    occurrence = record.last_end.id if record.last_end is not None else ""
-    place = ("/occurrences/{}", (occurrence,)) if occurrence else ("/jobs/{}", (record.job.name,))
+def _ended_before(fleet: FleetState, record: JobRecord, end: EndKind) -> LookLine:
+    last = fleet.failed_runs.get(record.job.id, record.last_end)
+    place = ("/jobs/{}", (record.job.name,)) if last is None else ("/occurrences/{}", (last.id,))
     return LookLine(
         end.status,
         record.job.name,
@@ -216,7 +217,7 @@ def _ended_before(record: JobRecord, end: EndKind) -> LookLine:
         place[0],
         what=": " if record.last_error else "",
         detail=words.cut((record.last_error or "").strip().splitlines()[-1] if record.last_error else ""),
-        at=record.last_end.ended_at if record.last_end is not None else record.last_failure_at,
+        at=record.last_failure_at if last is None else last.ended_at,
         parts=place[1],
         jobs=(record.job.id,),
         tone=end.tone,

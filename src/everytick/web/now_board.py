@@ -162,6 +162,7 @@ class FleetState:
     with_errors: frozenset[str]
     missed: Mapping[str, MissedInstants]
     troubles: Mapping[str, OccurrenceStatus]
+    failed_runs: Mapping[str, Glance]
     needs: Mapping[str, Sequence[Job]]
     parked: Mapping[str, str]
     revisions: int
@@ -267,6 +268,7 @@ class Board:
             with_errors=listed.with_errors,
             missed=missed,
             troubles={**dict.fromkeys(missed, OccurrenceStatus.MISSED), **listed.troubles},
+            failed_runs=listed.failed_runs,
             needs=listed.needs,
             parked=listed.parked,
             revisions=listed.revisions,

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -370,6 +371,36 @@ def test_a_line_of_one_job_leads_to_its_own_run() -> None:
     assert lines_of(now) == ["bad failed : ValueError: the supplier&#39;s file is empty 2 h ago"]
     assert replayed is not None
     assert replayed[1] in history
+
+
+@pytest.mark.parametrize("days", [0, 2])
+def test_a_line_leads_to_the_failure_and_not_to_the_run_that_was_canceled_since(days: int) -> None:
+    """Of one kind with other jobs, or of a day before yesterday, the canceled run would be opened and replayed."""
+    tick, failed = shop(), datetime(2026, 10, 23, 9, 30, tzinfo=UTC) - timedelta(days=days)
+
+    @tick.job("30 9,11 * * *", name="bad", timezone="UTC", start=failed.isoformat(), task_timeout="2h")
+    async def bad(ctx: Context) -> None:
+        if ctx.scheduled_for != failed:
+            await takes(hours=1)
+        raise ValueError("the supplier's file is empty")
+
+    @tick.job("45 * * * *", name="good-again")
+    async def mends(ctx: Context) -> None:
+        if ctx.scheduled_for.hour < 11:
+            raise ValueError("the supplier's file is empty")
+
+    async def cancel() -> None:
+        for run in await tick.history("bad", status="running"):
+            await tick.cancel(run.id, reason="too long")
+
+    stops = {failed + timedelta(hours=2 * number, minutes=10) for number in range(1, 12 * days + 2)}
+    at = {f"{moment:%Y-%m-%dT%H:%M:%SZ}": cancel for moment in sorted(stops) if moment.hour in (9, 11)}
+    start = f"{failed - timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"
+    now, history = pages_of(tick, "/", "/history?job=bad&status=failed&w=7d", at=at, start=start)
+    [opened] = re.findall(r'<a class="name" href="/occurrences/(occ_[^"/]+)"', now)
+
+    assert [line.partition(" : ")[0] for line in lines_of(now)] == ["bad failed"]
+    assert opened in history
 
 
 def test_a_job_that_is_due_and_not_planned_is_late_wherever_late_ones_are_counted() -> None:
