@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from everytick.app.running import Lifecycle
 from everytick.domain.values import value
-from everytick.errors import EverytickError, InvalidSetting, MissingExtra
+from everytick.errors import EverytickError, InvalidSetting, MissingExtra, StoreUnavailable
 
 if TYPE_CHECKING:
     from asyncio import Event
@@ -109,7 +109,10 @@ class Serving(Lifecycle):
         return WebThread(self, listening)  # type: ignore[arg-type]  # as above
 
     def serve(self, listening: Listening | None = None) -> None:
-        """Serve the application without a node until Ctrl-C or SIGTERM. Raise OSError if the port is taken."""
+        """Serve the application without a node until Ctrl-C or SIGTERM. Raise OSError if the port is taken.
+
+        A store that is away is served too: the pages say so until it answers.
+        """
         from everytick.app.console_lines import tell
         from everytick.app.foreground import until_told
 
@@ -117,17 +120,34 @@ class Serving(Lifecycle):
 
         async def served(told: Event) -> None:
             try:
-                await self.open()
-                await self._refuse_open_to_all(listening or Listening())
+                answers = await self._opened_to_serve(listening or Listening(), "the store")
                 url = await server.start()
                 tell(f"dashboard and API: {url}; Ctrl-C stops it")
-                await self._tell_first_link(listening or Listening(), url)
+                if answers:
+                    await self._tell_first_link(listening or Listening(), url)
                 await told.wait()
             finally:
                 await server.close()
                 await self.close()
 
         until_told(served)
+
+    async def _opened_to_serve(self, listening: Listening, called: str) -> bool:
+        """Open the store. Return False if it does not answer: it is served all the same, and its pages say so.
+
+        Raise OpenToAll if other hosts could reach the service without signing in. Where that is not known yet, each
+        request is refused until it is.
+        """
+        import logging
+
+        try:
+            await self.open()
+            await self._refuse_open_to_all(listening)
+        except StoreUnavailable as error:
+            text = "%s is away: %s; its pages say so until it answers"
+            logging.getLogger("everytick.web").warning(text, called, error)
+            return False
+        return True
 
     async def _refuse_open_to_all(self, listening: Listening) -> None:
         """Raise OpenToAll if other hosts could reach the service without signing in."""

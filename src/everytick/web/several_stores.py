@@ -5,7 +5,6 @@ store what its own service would show to the same person.
 """
 
 import asyncio
-import logging
 from collections.abc import Mapping
 
 from fastapi import FastAPI
@@ -18,7 +17,6 @@ from everytick.app import Everytick
 from everytick.app.console_lines import tell
 from everytick.app.foreground import until_told
 from everytick.app.serving import Listening
-from everytick.errors import StoreUnavailable
 from everytick.web import static
 from everytick.web.asgi import Service, asgi
 from everytick.web.head_requests import HeadAsGet
@@ -31,8 +29,6 @@ from everytick.web.proxies import TrustedProxies
 from everytick.web.rates import RateLimits, Rates
 from everytick.web.request_limits import BodyLimits
 from everytick.web.service import WebServer
-
-_log = logging.getLogger("everytick.web")
 
 
 class SeveralStores:
@@ -78,7 +74,7 @@ def serve_stores(ticks: Mapping[str, Everytick], listening: Listening) -> None:
 
     async def served(told: asyncio.Event) -> None:
         try:
-            answer = {name: await _is_open(name, tick, listening) for name, tick in ticks.items()}
+            answer = {name: await tick._opened_to_serve(listening, f"store {name}") for name, tick in ticks.items()}
             url = await server.start()
             tell(f"dashboard and API: {url}; stores: {', '.join(ticks)}; Ctrl-C stops it")
             for name in (name for name, is_there in answer.items() if is_there):
@@ -90,14 +86,3 @@ def serve_stores(ticks: Mapping[str, Everytick], listening: Listening) -> None:
                 await tick.close()
 
     until_told(served)
-
-
-async def _is_open(name: str, tick: Everytick, listening: Listening) -> bool:
-    """Open a store. One that does not answer is served all the same: its pages say so, and the others work."""
-    try:
-        await tick.open()
-        await tick._refuse_open_to_all(listening)
-    except StoreUnavailable as error:
-        _log.warning("store %s does not answer: %s; its pages say so until it does", name, error)
-        return False
-    return True

@@ -18,6 +18,8 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from everytick import Everytick
+from tests.acceptance.node.stoppable import StoppableServer
+from tests.servers import keeper
 
 PASSWORD = "canary-password-91f3"
 
@@ -25,8 +27,8 @@ PASSWORD = "canary-password-91f3"
 class Served:
     """A service in a process of its own, and what it has written so far."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        command = _command(folder, "serve", "--web-port", "0", *options)
+    def __init__(self, folder: Path, *options: str, address: str = "") -> None:
+        command = _command(folder, "serve", "--web-port", "0", *options, address=address)
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=_environment()
         )
@@ -49,9 +51,9 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, *options: str) -> Iterator[tuple[str, Served]]:
-    """Start the service on a free port and give its address."""
-    served = Served(folder, *options)
+def serving(folder: Path, *options: str, address: str = "") -> Iterator[tuple[str, Served]]:
+    """Start the service on a free port and give its address. The store is the one in the folder, or at `address`."""
+    served = Served(folder, *options, address=address)
     try:
         line = served.line("dashboard and API: ")
         yield f"http://127.0.0.1:{urlsplit(re.findall(r'http:[^; ]+', line)[0]).port}", served
@@ -63,8 +65,8 @@ def _environment() -> dict[str, str]:
     return {name: text for name, text in os.environ.items() if not name.startswith("EVERYTICK_")}
 
 
-def _command(folder: Path, verb: str, *options: str) -> list[str]:
-    return [sys.executable, "-m", "everytick", verb, *options, "--store", f"sqlite:///{folder / 'e.db'}"]
+def _command(folder: Path, verb: str, *options: str, address: str = "") -> list[str]:
+    return [sys.executable, "-m", "everytick", verb, *options, "--store", address or f"sqlite:///{folder / 'e.db'}"]
 
 
 def _called(folder: Path, *options: str, given: str = "") -> "subprocess.CompletedProcess[str]":
@@ -150,6 +152,28 @@ def test_another_address_without_users_is_refused(store: Path, address: str) -> 
     assert "everytick user add" in done.stderr
 
 
+def test_a_store_that_is_away_at_the_start_is_served_as_soon_as_it_answers(tmp_path: Path) -> None:
+    """C-28: as one of several stores is. Nothing is said to be well before."""
+    with keeper.folder() as scratch:
+        server = StoppableServer(scratch)
+        server.stop()
+        with serving(tmp_path, address=server.address) as (url, served):
+            away = {path: _asked(url, "GET", path) for path in ("/livez", "/readyz", "/", "/api/jobs")}
+            server.start()
+            back = {path: _asked(url, "GET", path).status for path in away}
+        server.stop()
+
+    assert {path: answer.status for path, answer in away.items()} == {
+        "/livez": 200,
+        "/readyz": 503,
+        "/": 503,
+        "/api/jobs": 503,
+    }
+    assert "does not answer" in away["/"].text
+    assert set(back.values()) == {200}
+    assert "the store is away: PostgreSQL at" in served.written
+
+
 def test_with_a_user_all_sign_in_and_no_secret_is_written(store: Path) -> None:
     """S1, S2, S12: the service listens elsewhere; neither passwords nor tokens reach the log, at any level."""
     added = _called(store, "user", "add", "ann", "--role", "admin", "--password-file", "-", given=f"{PASSWORD}\n")
@@ -189,14 +213,25 @@ def test_the_password_of_an_address_is_not_shown(tmp_path: Path) -> None:
     """S12: where the store cannot be reached, and in the configuration."""
     variables = {**_environment(), "EVERYTICK_WEB_OIDC_CLIENT_SECRET": PASSWORD}
     address = f"postgresql://app:{PASSWORD}@127.0.0.1:1/app"
-    for verb in (["serve", "--web-port", "0"], ["list"], ["config", "show"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "everytick", *verb, "--store", address, "--debug"],
-            capture_output=True,
-            text=True,
-            env=variables,
-            timeout=60,
-            cwd=tmp_path,
-        )
+    # A port that is taken ends the service, after it has said that the store is away.
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        _require_no_password(tmp_path, variables, address, "serve", "--web-port", str(taken.getsockname()[1]))
+    for verb in (["list"], ["config", "show"]):
+        _require_no_password(tmp_path, variables, address, *verb)
+    with serving(tmp_path, "--log-level", "debug", address=address) as (url, served):
+        told = [_asked(url, "GET", path).text for path in ("/", "/readyz?verbose", "/api/jobs")]
+    assert "is away" in served.written
+    assert PASSWORD not in "".join((served.written, *told))
 
-        assert PASSWORD not in done.stdout + done.stderr, verb
+
+def _require_no_password(folder: Path, variables: dict[str, str], address: str, *verb: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "everytick", *verb, "--store", address, "--debug"],
+        capture_output=True,
+        text=True,
+        env=variables,
+        timeout=60,
+        cwd=folder,
+    )
+
+    assert PASSWORD not in done.stdout + done.stderr, verb
