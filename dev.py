@@ -4,7 +4,6 @@
     python3 dev.py run [--seconds n]   show a node at work: a few lively jobs, until Ctrl-C; --port n for its pages
     python3 dev.py test [pytest args]  run the tests; they start the servers and the browser they need
     python3 dev.py test --explore …    the same, with new examples for the laws instead of the fixed ones
-    python3 dev.py test --checked …    the same, without what `check` runs: for one who calls both
     python3 dev.py check               format, lint, types, layers, lock files, tidiness
     python3 dev.py docs                write what follows from policies and contract, check links, run examples on pages
     python3 dev.py bench [name ...]    measure against peers
@@ -116,10 +115,8 @@ def test(arguments: Sequence[str]) -> int:
 
     There are three processes for each core, since half of the time tests wait for servers and other processes.
     """
-    named = [argument for argument in arguments if argument not in (EXPLORE, CHECKED)]
+    named = [argument for argument in arguments if argument != EXPLORE]
     chosen = named or ["-n", str(min(3 * cores(), 12)), "--dist", "worksteal"]
-    if CHECKED in arguments:
-        chosen = [*chosen, f"--ignore={TIDY}"]
     python = environment()
     if any(sign in argument.replace("not slow", "") for argument in named for sign in WANT_RAY):
         install_extra("ray")
@@ -155,8 +152,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-EXPLORE, CHECKED = "--explore", "--checked"
-TIDY = "tests/tidy"
+EXPLORE = "--explore"
 WANT_RAY = ("slow", "test_ray")
 """Arguments with these words ask for tests that need Ray: `-m slow`, or the file by its name."""
 
@@ -175,7 +171,7 @@ def check(arguments: Sequence[str]) -> int:
     code = ["dev.py", *(name for name in ("src", "tests", "bench", "examples") if any((ROOT / name).rglob("*.py")))]
     steps: dict[str, Callable[[], str]] = {  # the longest first: one core checks the types, another the rest
         "types": lambda: complaint([python, "-m", "mypy", *code]),
-        "tidy": lambda: complaint([python, "-m", "pytest", "-q", TIDY]),
+        "tidy": lambda: complaint([python, "-m", "pytest", "-q", "tests/tidy"]),
         "format": lambda: complaint([VENV / "bin/ruff", "format", "--check", "."]),
         "lint": lambda: complaint([VENV / "bin/ruff", "check", "."]),
         "layers": lambda: complaint([VENV / "bin/lint-imports"]),

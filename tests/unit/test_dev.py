@@ -191,15 +191,6 @@ def test_what_was_explored_and_failed_is_told_how_to_be_kept(
     assert list((dev.ROOT / ".hypothesis" / "examples").iterdir())
 
 
-def test_what_check_has_run_is_left_out_only_on_demand(dev: ModuleType, law: Callable[..., None]) -> None:
-    law(holds="True")
-    (dev.ROOT / "tests" / "tidy").mkdir()
-    (dev.ROOT / "tests" / "tidy" / "test_words.py").write_text("def test_words():\n    assert False\n")
-
-    assert dev.main(["test", "tests"]) == 1
-    assert dev.main(["test", "--checked", "tests"]) == 0
-
-
 @pytest.mark.parametrize(
     ("answer", "code", "said"),
     [
