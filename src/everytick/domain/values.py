@@ -46,8 +46,8 @@ def by_name(cls: type[T]) -> type[T]:
     """
     line = _FROZEN_LINE if cls.__setattr__ is _refuse else _LINE
     known = {"_new": object.__new__, "_cls": cls}
-    made: Any = _function(cls, line, known, name="by_name", begin="self = _new(_cls)", end="return self")
-    return made  # type: ignore[no-any-return]
+    build: Any = _function(cls, line, known, name="by_name", begin="self = _new(_cls)", end="return self")
+    return build  # type: ignore[no-any-return]
 
 
 def _make(cls: type[T], *, frozen: bool) -> type[T]:
