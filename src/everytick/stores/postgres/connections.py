@@ -68,8 +68,9 @@ server that is busy or frozen is not concerned, since its host answers."""
 _CLOCK = """
 create table if not exists everytick.clock (at timestamptz not null);
 create or replace function everytick.everytick_now() returns timestamptz
-    language sql volatile as $$ select at from everytick.clock $$;
+    language plpgsql volatile as $$ begin return (select at from everytick.clock); end $$;
 """
+"""In this language a session plans the query once, in plain SQL at each call, of which a verb makes several."""
 
 
 def patiently(verb: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
