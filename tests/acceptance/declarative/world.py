@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from everytick.declarative import DeclarativeEvent, DeclarativeScheduler
 from everytick.testing import ManualClock
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which a waiting test gives up."""
 
 

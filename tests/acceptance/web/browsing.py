@@ -27,7 +27,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-PATIENCE_MILLISECONDS = 20_000
+PATIENCE_MILLISECONDS = 60_000
 """A limit against hanging; a page is there in some hundred milliseconds."""
 
 PHONE, DESK = 390, 1440

@@ -44,7 +44,7 @@ class Watched(PostgresStore):
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         if self.begun > 1:
-            await asyncio.wait_for(self.two_at_once.wait(), 20)
+            await asyncio.wait_for(self.two_at_once.wait(), 60)
         done = await super().commit_plans(batch, plans, offer)
         assert set(done.answers) == {Commit.COMMITTED}, "a plan was made in vain"
         return done

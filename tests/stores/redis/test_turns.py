@@ -18,8 +18,12 @@ from tests.stores.clock import ManualClock
 from tests.stores.redis.kit import another, opened_redis
 
 
-async def test_a_process_that_loses_again_and_again_gets_its_turn(redis: Server, clock: ManualClock) -> None:
+async def test_a_process_that_loses_again_and_again_gets_its_turn(
+    redis: Server, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A slow process loses to fast ones; with the turn, they wait for it, and go on afterwards."""
+    # However slow it is: else its turn may pass before it writes.
+    monkeypatch.setattr("everytick.stores.redis.log._TURN_MILLISECONDS", 60_000)
     async with opened_redis(redis, clock) as slow, another(slow, clock) as fast:
         commit, tries = slow._log.commit, 0
 
@@ -27,7 +31,7 @@ async def test_a_process_that_loses_again_and_again_gets_its_turn(redis: Server,
             nonlocal tries
             tries += 1
             with suppress(TimeoutError):
-                async with asyncio.timeout(0.2):
+                async with asyncio.timeout(0.2 if slow._log.has_turn else None):
                     await fast.beat("fast", [])
             return await commit(*given, **named)
 
@@ -50,8 +54,9 @@ async def test_a_turn_that_nobody_takes_passes(redis: Server, clock: ManualClock
 async def test_a_writer_goes_on_when_the_one_with_the_turn_has_written(
     redis: Server, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It hears the log: a wait by the clock would last for the whole turn, here 9 s."""
-    monkeypatch.setattr("everytick.stores.redis.log._TURN_MILLISECONDS", 9_000)
+    """It hears the log: a wait by the clock would last for the whole turn, here 90 s."""
+    monkeypatch.setattr("everytick.stores.redis.log._TURN_MILLISECONDS", 90_000)
+    monkeypatch.setattr("everytick.stores.redis.connections._ANSWER_SECONDS", 100.0)
     async with opened_redis(redis, clock) as store, another(store, clock) as other:
         await give_turn(store)
         wait, waits = other._log.wait, asyncio.Event()
@@ -61,7 +66,7 @@ async def test_a_writer_goes_on_when_the_one_with_the_turn_has_written(
             await wait()
 
         other._log.wait = heard_waiting  # type: ignore[method-assign]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             beating = asyncio.create_task(other.beat("other", []))
             await waits.wait()
             await store.beat("store", [])

@@ -34,7 +34,7 @@ class Served:
         self.url, self._ready = "", threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
         self._thread.start()
-        assert self._ready.wait(20), "the service starts"
+        assert self._ready.wait(60), "the service starts"
 
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
@@ -48,7 +48,7 @@ class Served:
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._end.set)
-        self._thread.join(20)
+        self._thread.join(60)
 
 
 @pytest.fixture
@@ -469,7 +469,7 @@ def test_output_is_followed_over_http_while_the_task_runs(shop: Everytick, both:
     def speak() -> None:
         sys.stdout.write("one\n")
         sys.stdout.flush()
-        assert is_seen.wait(30)
+        assert is_seen.wait(60)
         sys.stdout.write("two\n")
         raise ValueError("three")
 

@@ -3,7 +3,7 @@
 import json
 import logging
 from datetime import UTC, datetime
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -99,9 +99,9 @@ def test_a_redacted_text_has_nothing_more_to_hide(text: str) -> None:
 def test_a_long_text_takes_no_long_time() -> None:
     for piece in ("password=", 'secret="', "a" * 50 + "://", "eyJ" + "a" * 60 + ".", "-----BEGIN PRIVATE KEY-----"):
         text = piece * (200_000 // len(piece))
-        begun = perf_counter()
+        begun = process_time()
         redacted(text)
-        assert perf_counter() - begun < 5
+        assert process_time() - begun < 5
 
 
 def test_the_error_of_an_attempt_is_stored_without_its_secret() -> None:

@@ -46,7 +46,7 @@ async def test_a_beat_that_fails_after_its_node_stopped_writes_no_traceback() ->
     await beat.start()
     await store.second_begun.wait()
     await beat.stop()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await store.second_ended.wait()
     await asyncio.sleep(0)
     gc.collect()

@@ -23,7 +23,7 @@ def test_a_year_takes_no_time() -> None:
     began = time.monotonic()
 
     assert run_virtually(main) == 365 * 86400
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
 def test_timers_ring_in_their_order_and_at_their_time() -> None:
@@ -57,7 +57,7 @@ def test_time_stands_still_while_a_thread_works() -> None:
     go_on = Event()
 
     def work() -> None:
-        go_on.wait(10)
+        go_on.wait(60)
         order.append("thread")
 
     async def timer() -> None:
