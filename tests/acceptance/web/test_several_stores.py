@@ -22,6 +22,11 @@ AWAY = "gone=postgresql://nobody@127.0.0.1:1/nothing"
 PASSWORD = "correct horse battery"
 
 
+def _environment() -> dict[str, str]:
+    """The variables of this process without our own, which name a browser or a server of the tests."""
+    return {name: text for name, text in os.environ.items() if not name.startswith("EVERYTICK_")}
+
+
 async def _made(folder: Path, name: str, *, user: str = "") -> str:
     """Make a store with one job, and with a user if one is named; its address."""
     address = f"sqlite:///{folder / name}.db"
@@ -40,8 +45,7 @@ def serving(*stores: str) -> Iterator[str]:
     """Serve the stores on a free port in a process of their own; the address of the front page."""
     command = [sys.executable, "-m", "everytick", "serve", "--web-port", "0"]
     command += [part for store in stores for part in ("--store", store)]
-    clean = {name: text for name, text in os.environ.items() if not name.startswith("EVERYTICK_")}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=clean)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=_environment())
     assert process.stdout is not None
     written = ""
     try:
@@ -125,7 +129,11 @@ def test_two_stores_of_one_name_are_refused(tmp_path: Path) -> None:
     store = asyncio.run(_made(tmp_path, "shop"))
     command = [sys.executable, "-m", "everytick", "serve", "--web-port", "0"]
     done = subprocess.run(
-        [*command, "--store", store, "--store", f"shop={store}"], capture_output=True, text=True, timeout=60
+        [*command, "--store", store, "--store", f"shop={store}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=_environment(),
     )
 
     assert done.returncode == 2
