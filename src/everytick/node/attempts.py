@@ -161,7 +161,7 @@ class Attempts:
         context = attempt.context
         if halted(context) is not None:
             return _stopped(attempt)
-        self._owned.latest = attempt
+        self._owned.began(attempt)
         attempt.worker = worker
         enter(context)
         outcome: Outcome | None = None

@@ -43,6 +43,7 @@ _ASKED_SECONDS = 600.0
 
 _COMMITTED, _SCHEDULE, _SUCCESS = Commit.COMMITTED, Cause.SCHEDULE, AttemptStatus.SUCCESS
 _PENDING, _COMPLETED = OccurrenceStatus.PENDING, OccurrenceStatus.COMPLETED
+_NO_TIME = timedelta(0)
 
 _STRATEGIES = {
     Strategy.EXECUTE_ALL: "full_backfill",
@@ -73,15 +74,15 @@ class Histogram:
 
     __slots__ = ("bounds", "counts", "total")
 
-    def __init__(self, bounds: tuple[timedelta, ...]) -> None:
-        self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), timedelta(0)
+    def __init__(
+        self, bounds: tuple[timedelta, ...], counts: list[int] | None = None, total: timedelta = _NO_TIME
+    ) -> None:
+        self.bounds, self.counts, self.total = bounds, counts or [0] * (len(bounds) + 1), total
 
     def __add__(self, other: Histogram) -> Histogram:
         """Return both as one; they have the same bounds."""
-        both = Histogram(self.bounds)
-        both.counts = [own + others for own, others in zip(self.counts, other.counts, strict=True)]
-        both.total = self.total + other.total
-        return both
+        counts = [own + others for own, others in zip(self.counts, other.counts, strict=True)]
+        return Histogram(self.bounds, counts, self.total + other.total)
 
     def observe(self, length: timedelta) -> None:
         """Count one. A clock that was set back makes no time negative."""

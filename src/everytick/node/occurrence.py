@@ -318,8 +318,7 @@ class OwnedKeys:
         self._handed_over: Mapping[int, ClaimKey] = {}
         self._is_empty = asyncio.Event()
         self._is_empty.set()
-        self.latest: OpenAttempt | None = None
-        """The attempt that began last."""
+        self._latest: OpenAttempt | None = None
 
     # --------------------------------------------------------------------------------------- asked by the beat's thread
 
@@ -333,7 +332,7 @@ class OwnedKeys:
     @property
     def latest_job(self) -> str:
         """The job whose attempt began last: if the loop stands still, it is the one to look at."""
-        latest = self.latest
+        latest = self._latest
         return "" if latest is None else latest.occurrence.claim.job.name
 
     # ---------------------------------------------------------------------------------------------- asked by the engine
@@ -369,6 +368,10 @@ class OwnedKeys:
             del self._behind[handle]
         if not self._occurrences and not self.lingering:
             self._is_empty.set()
+
+    def began(self, attempt: OpenAttempt) -> None:
+        """Note that this attempt began last."""
+        self._latest = attempt
 
     async def emptied(self) -> None:
         """Return when nothing is owned and no body lingers."""
