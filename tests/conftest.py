@@ -81,7 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Nodes of tests serve no dashboard unless a test says so: they would all want the same port.
     os.environ.setdefault("EVERYTICK_WEB", "off")
     config.pluginmanager.register(hanging, "hanging")
-    # Some runners of CI let everybody write to every new file, and such files of jobs are refused.
+    # Some runners of CI have umask 0000: each new file can be written by all users, and such files of jobs are refused.
     os.umask(0o022)
     # A shell starts what runs in the background with SIGINT ignored, and the processes of tests would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
