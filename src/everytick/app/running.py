@@ -277,8 +277,13 @@ class Lifecycle(StoreAccess):
         cannot be used ends the process: what was asked, why it failed and what to do go to standard error, and an
         exit code to scripts.
         """
-        from everytick.exits import code_of
+        from everytick.exits import Exit, code_of
 
+        try:
+            # A fifth of a second, in which no handler of ours takes the signal yet.
+            import everytick.app.foreground  # noqa: F401
+        except KeyboardInterrupt:
+            raise SystemExit(int(Exit.INTERRUPTED)) from None
         listening = None
         if web:
             from everytick.app.serving import listening_of

@@ -141,3 +141,26 @@ def test_an_application_that_configured_logging_gets_levels_and_no_second_copy(t
     assert retried.startswith("WARNING everytick.events flaky ")
     assert failed.startswith("ERROR everytick.events flaky ")
     assert (child.returncode, "flaky" in rest, "Traceback" in rest) == (0, False, False)
+
+
+IMPORTING = """
+import os, signal, sys
+from everytick import Everytick
+
+
+class Interrupted:
+    def find_spec(self, name, path, target=None):
+        if name == "everytick.node.node":
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+sys.meta_path.insert(0, Interrupted())
+Everytick("memory://").run()
+"""
+
+
+def test_ctrl_c_while_the_node_is_imported_shows_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "jobs.py").write_text(IMPORTING)
+    done = subprocess.run([sys.executable, "jobs.py"], cwd=tmp_path, capture_output=True, text=True, timeout=WITHIN)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
