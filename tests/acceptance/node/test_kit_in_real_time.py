@@ -17,7 +17,7 @@ WITHIN = 60.0
 """Seconds: far more than it takes, against a node that hangs."""
 
 TRIES = 5
-"""How often a node may be held up: on a busy machine all of its process may wait for more than a second."""
+"""How often a node may be held up: on a busy machine all of its process may wait for half a second and more."""
 
 
 def application(address: str) -> tuple[Everytick, asyncio.Event]:
@@ -72,15 +72,15 @@ async def lived(address: str) -> dict[str, list[tuple[bool, str]]]:
 async def test_the_kit_is_the_node_in_real_time(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """F3, S4-022: on the real clock a run starts a moment after its instant, and decides nothing by that.
 
-    A node that is held up for a second finds late instants, which `simulate` knows nothing of: then another one lives.
+    A node that is held up for half a second finds late instants, or that what should have ended still runs. `simulate`
+    knows nothing of that: then another node lives. What a node does otherwise by itself, each of them does.
     """
+    virtual, _ = application("memory://")
+    expected = told(simulate(virtual, "2026-01-01T00:00:00.5Z", "2026-01-01T00:00:10.2Z"))
     for attempt in range(TRIES):
         address = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path / f'kit{attempt}.db'}"}.get(store)
         done = await lived(address or await new_database(request.getfixturevalue("postgres")))
-        if done["successful"] == [(True, "on time")] * SECONDS:
+        if done == expected:
             break
     else:
-        pytest.fail(f"each of {TRIES} nodes had late instants; the last one: {done['successful']}")
-
-    virtual, _ = application("memory://")
-    assert done == told(simulate(virtual, "2026-01-01T00:00:00.5Z", "2026-01-01T00:00:10.2Z"))
+        assert done == expected, f"each of {TRIES} nodes decided otherwise"
